@@ -1,0 +1,227 @@
+# Boot a guest: a script's output and exit status, or an interactive shell.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run a guest under QEMU and follow its console."""
+
+import collections
+import contextlib
+import os
+import pathlib
+import re
+import select
+import signal
+import shlex
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+
+import guest
+import qemu
+import ui
+
+MACHINES = {        # name on our command line: emulator, machine, CPU, console, memory
+    'arm': ('aarch64', 'virt', 'max', 'ttyAMA0', '2G'),
+    'power': ('ppc64', 'powernv9', None, 'hvc0', '2G'),
+    'x86': ('x86_64', 'pc', 'Icelake-Server-v6', 'ttyS0', '2G'),
+}
+PHASES = ((rb'SeaBIOS|OPAL v|BdsDxe|UEFI firmware', 'firmware'),
+          (rb'Linux version|Booting Linux|Decompressing|zImage starting|INIT: Starting kernel',
+           'kernel'),
+          (rb'Run /init|Freeing unused', 'user space'))
+PANIC = rb'Kernel panic - not syncing[^\r\n]*'
+# CPU features that TCG lacks, a flash image that Debian does not have, and our own
+# signal: the user can do nothing about them and the guest is none the worse.
+NOISE = re.compile(r"TCG doesn't support requested feature|Could not find PNOR 'pnv-pnor.bin'|"
+                   r'terminating on signal 15')
+
+
+@dataclass
+class Options:
+    """What to boot.  Fields are the options of `pmu boot`."""
+    name: str
+    smp: str = '2'
+    machine: str = ''
+    cpu: str = ''
+    memory: str = ''
+    kernel: str = ''
+    append: str = ''
+    files: dict = field(default_factory=dict)       # guest path: host file
+    run: str = ''
+    stock: bool = False
+    timeout: float = 300
+    args: list = field(default_factory=list)
+
+
+def machine_option(opt, default):
+    """The -M argument: our devices on, unless the user asks otherwise."""
+    text = opt.machine or default
+    if opt.name == 'arm' and text.split(',')[0].startswith('virt'):
+        wanted = {'virtualization': 'on', 'gic-version': '3'}
+        if not opt.stock:
+            wanted['pmcu'] = 'on'
+        text += ''.join(f',{k}={v}' for k, v in wanted.items() if f',{k}=' not in text)
+    return text
+
+
+def command(opt, scratch):
+    """The QEMU command line for these options."""
+    target, machine, cpu, console, memory = MACHINES[opt.name]
+    kernel, initrd = guest.build(opt.name)
+    if opt.kernel:
+        kernel = guest.check_kernel(opt.kernel, guest.ARCHES[opt.name])
+    files = dict(opt.files)
+    if opt.run:
+        files[guest.RUN] = opt.run
+        text = pathlib.Path(opt.run)
+        if text.is_file() and text.read_bytes()[:2] not in (b'#!', b'\x7fE'):
+            raise ui.Fail(f'--run {opt.run} does not start with "#!"', 'begin it with #!/bin/sh')
+    if files:
+        extra = pathlib.Path(scratch) / 'initrd'
+        extra.write_bytes(initrd.read_bytes() + guest.extra_archive(files))
+        initrd = extra
+    binary = qemu.binary(f'qemu-system-{target}', 'stock' if opt.stock else 'qemu')
+    append = f'console={console} panic=-1 quiet pmu={"run" if opt.run else "shell"} {opt.append}'
+    cmd = [binary, '-M', machine_option(opt, machine), '-m', opt.memory or memory,
+           '-smp', opt.smp, '-nographic', '-no-reboot', '-kernel', kernel, '-initrd', initrd,
+           '-append', append]
+    if opt.cpu or cpu:
+        cmd += ['-cpu', opt.cpu or cpu]
+    if not any(a in ('-nic', '-netdev', '-net') for a in opt.args):
+        cmd += ['-nic', 'none']
+    if not any(a in ('-accel', '-enable-kvm') for a in opt.args):
+        cmd += ['-accel', 'tcg']
+    return [str(c) for c in cmd] + opt.args
+
+
+def watch_stderr(pipe, log, seen):
+    """Log QEMU's messages; show those that a user can do something about."""
+    for line in pipe:
+        text = line.decode(errors='replace').rstrip()
+        log.write(f'qemu: {text}\n')
+        if text and not NOISE.search(text):
+            seen.append(re.sub(r'^\S*qemu-system-\w+: ', '', text))
+            print(f'qemu: {seen[-1]}', file=sys.stderr, flush=True)
+
+
+class Console:
+    """QEMU's standard output, line by line, with deadlines."""
+
+    def __init__(self, child, log):
+        self.child, self.log = child, log
+        self.buffer, self.tail = b'', collections.deque(maxlen=10)
+
+    def lines(self, deadline=None):
+        """Yield lines until the end; raises TimeoutError at the deadline."""
+        while True:
+            *whole, self.buffer = self.buffer.split(b'\n')
+            for raw in whole:
+                line = raw.replace(b'\r', b'')
+                self.tail.append(line)
+                yield line
+            wait = None if deadline is None else deadline - time.monotonic()
+            if wait is not None and wait <= 0:
+                raise TimeoutError
+            if not select.select([self.child.stdout], [], [], wait)[0]:
+                raise TimeoutError
+            data = os.read(self.child.stdout.fileno(), 65536)
+            if not data:
+                if self.buffer:
+                    self.tail.append(self.buffer)
+                    yield self.buffer
+                return
+            self.log.write(data.decode(errors='replace').replace('\r', ''))
+            self.buffer += data
+
+    def failure(self, what, hint, log):
+        """A Fail, after the last lines of the console."""
+        for line in self.tail:
+            print('console:', line.decode(errors='replace'), file=sys.stderr)
+        return ui.Fail(what, hint, log)
+
+
+@contextlib.contextmanager
+def running(cmd, log, **kw):
+    """QEMU as a child that never outlives us."""
+    with subprocess.Popen(cmd, stderr=subprocess.PIPE, **kw) as child:
+        seen = []
+        watcher = threading.Thread(target=watch_stderr, args=(child.stderr, log, seen))
+        watcher.start()
+        try:
+            yield child, seen
+        finally:
+            if child.poll() is None:
+                child.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(10)
+            if child.poll() is None:
+                child.kill()
+            watcher.join()
+
+
+def run(opt, echo=print):
+    """Boot, run opt.run, and power off; returns the script's exit status.
+
+    echo(text) gets each line that the script prints.
+    """
+    log_path = ui.LOGS / f'boot-{opt.name}.log'
+    ui.LOGS.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=ui.BUILD, prefix='boot-') as scratch, \
+            open(log_path, 'w', buffering=1) as log:
+        cmd = command(opt, scratch)
+        log.write(f'$ {shlex.join(cmd)}\n')
+        with running(cmd, log, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                     start_new_session=True) as (child, seen):
+            console = Console(child, log)
+            boot(console, opt, seen, log_path)
+            for line in console.lines():
+                if match := re.search(rb'@@pmu-exit (\d+)', line):
+                    if match.start():           # output that did not end its line
+                        echo(line[:match.start()].decode(errors='replace'))
+                    return int(match[1])
+                if re.search(PANIC, line):
+                    break
+                echo(line.decode(errors='replace'))
+            raise console.failure("the guest stopped before its script's end",
+                                  'see the console lines above', log_path)
+
+
+def boot(console, opt, seen, log_path):
+    """Follow the console up to user space."""
+    with ui.Step(f'boot the {opt.name} guest') as step:
+        step.update('(starting QEMU)')
+        try:
+            for line in console.lines(time.monotonic() + opt.timeout):
+                if b'@@pmu-up ' in line:         # after the firmware's escape sequences
+                    return
+                if match := re.search(PANIC, line):
+                    raise console.failure(f'the kernel panicked: {match[0].decode()}',
+                                          'is it a kernel for this machine?', log_path)
+                for pattern, phase in PHASES:
+                    if re.search(pattern, line):
+                        step.update(f'({phase})')
+        except TimeoutError:
+            raise console.failure(f'no user space after {opt.timeout:.0f} s',
+                                  'look at the console lines above, or give a longer --timeout',
+                                  log_path)
+        why = f': {seen[-1]}' if seen else ''
+        raise console.failure(f'QEMU ended before the guest was up{why}',
+                              'check the options given to QEMU', log_path)
+
+
+def shell(opt):
+    """Boot to an interactive console on this terminal."""
+    ui.LOGS.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=ui.BUILD, prefix='boot-') as scratch, \
+            open(ui.LOGS / f'boot-{opt.name}.log', 'w', buffering=1) as log:
+        cmd = command(opt, scratch)
+        log.write(f'$ {shlex.join(cmd)}\n')
+        ui.say(f'booting the {opt.name} guest; Ctrl-A X ends QEMU, Ctrl-A C is its monitor')
+        old = signal.signal(signal.SIGINT, signal.SIG_IGN)      # Ctrl-C belongs to the guest
+        try:
+            with running(cmd, log) as (child, _):
+                return child.wait()
+        finally:
+            signal.signal(signal.SIGINT, old)

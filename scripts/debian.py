@@ -1,0 +1,209 @@
+# Debian packages without touching the host's apt or dpkg.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An isolated apt per (suite, architecture): resolve, fetch, unpack.
+
+The archive's address, proxies and the like come from the host's own apt
+configuration when this runs; only the suite and the architecture are ours.
+Downloads land in the user's cache folder under the names that apt gives them,
+so that nothing is fetched twice, and apt itself resumes and verifies them.
+"""
+
+import hashlib
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import time
+
+import ui
+
+KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
+OFFLINE = ('check that apt can reach a Debian archive ("apt-get update"), then run it again; '
+           'finished downloads are kept')
+
+
+def host_sources(folder=pathlib.Path('/etc/apt')):
+    """Yield (uri, suites, components) of the host's binary package sources."""
+    for path in [folder / 'sources.list', *sorted((folder / 'sources.list.d').glob('*'))]:
+        if not path.is_file():
+            continue
+        text = re.sub(r'(?m)^\s*#.*\n?', '', path.read_text(errors='replace'))
+        if path.suffix == '.sources':
+            for stanza in re.split(r'\n\s*\n', text):
+                field = {k.lower(): v.split() for k, v in
+                         re.findall(r'(?m)^([\w-]+):((?:.*)(?:\n[ \t].*)*)', stanza)}
+                off = ''.join(field.get('enabled', [])).lower() in ('no', 'false', 'off', '0')
+                if 'deb' in field.get('types', []) and not off:
+                    for uri in field.get('uris', []):
+                        yield uri, field.get('suites', []), field.get('components', [])
+        elif path.suffix == '.list':
+            for line in text.splitlines():
+                match = re.match(r'deb\s+(?:\[[^]]*\]\s+)?(\S+)\s+(\S+)\s*(.*)', line.strip())
+                if match:
+                    yield match[1], [match[2]], match[3].split()
+
+
+def host_archive(folder=pathlib.Path('/etc/apt')):
+    """The address of the Debian archive that this host itself uses."""
+    found = [uri for uri, suites, components in host_sources(folder)
+             if 'main' in components and 'security' not in uri
+             and any(re.fullmatch(r'[a-z]+', s) for s in suites)]
+    if not found:
+        raise ui.Fail("found no Debian archive in this host's apt sources",
+                      'supported hosts are Debian 12 and 13')
+    # Other vendors' archives have a suite "stable" with a "main", too.
+    return max(found, key=lambda uri: 'debian' in uri)
+
+
+class Apt:
+    """apt with its own lists, its own (empty) dpkg status and its own cache."""
+
+    def __init__(self, suite, arch, archive=None, trusted=False):
+        self.name = f'{suite}-{arch}'
+        self.dir = ui.CACHE / 'apt' / self.name
+        self.debs = ui.CACHE / 'packages'
+        self.suite, self.arch = suite, arch
+        self.archive, self.trusted = archive, trusted
+        self.env = dict(os.environ, APT_CONFIG=str(self.dir / 'apt.conf'), LC_ALL='C')
+
+    def _configure(self):
+        if not os.path.exists('/usr/bin/apt-get'):
+            raise ui.Fail('this host has no apt-get', 'supported hosts are Debian 12 and 13')
+        for sub in ('lists/partial', 'archives/partial'):
+            (self.dir / sub).mkdir(parents=True, exist_ok=True)
+        self.debs.mkdir(parents=True, exist_ok=True)
+        archive = self.archive or host_archive()
+        how = 'trusted=yes' if self.trusted else f'signed-by={KEYRING}'
+        ui.write(self.dir / 'sources.list', ''.join(
+            f'{kind} [{how}] {archive} {self.suite} main\n' for kind in ('deb', 'deb-src')))
+        ui.write(self.dir / 'status', '')
+        host = subprocess.run(['apt-config', 'dump'], capture_output=True, text=True).stdout
+        keep = [l for l in host.splitlines() if re.match(r'Acquire::(?!IndexTargets|Languages)', l)]
+        user = 'root' if os.getuid() == 0 else ''
+        ui.write(self.dir / 'apt.conf', '\n'.join(keep + [
+            f'Dir::State "{self.dir}";', f'Dir::State::lists "{self.dir}/lists";',
+            f'Dir::State::status "{self.dir}/status";', f'Dir::Cache "{self.dir}";',
+            f'Dir::Etc::sourcelist "{self.dir}/sources.list";',
+            *(f'Dir::Etc::{x} "/dev/null";' for x in
+              ('main', 'parts', 'sourceparts', 'preferences', 'preferencesparts')),
+            f'APT::Architecture "{self.arch}";', f'APT::Architectures {{ "{self.arch}"; }};',
+            'APT::Install-Recommends "false";', f'APT::Sandbox::User "{user}";',
+            'Acquire::Languages "none";', 'Acquire::Retries "3";', '']))
+
+    def _apt(self, *args, what, cwd=None, log='apt.log'):
+        return ui.run(['apt-get', '-q', '-o', 'Dpkg::Use-Pty=0', *args], log=log, what=what,
+                      hint=OFFLINE, env=self.env, cwd=cwd)
+
+    def update(self, max_age_days=30):
+        """Fetch the package index, if there is none or it is old."""
+        self._configure()
+        stamp = self.dir / 'updated'
+        source = (self.dir / 'sources.list').read_text()
+        if stamp.exists() and stamp.read_text() == source and \
+                time.time() - stamp.stat().st_mtime < max_age_days * 86400:
+            return
+        with ui.Step(f'package index of Debian {self.suite} ({self.arch})'):
+            lines = self._apt('update', what='apt-get update')
+            bad = [l for l in lines if l.startswith(('E:', 'Err:', 'W: Failed'))]
+            if bad:
+                raise ui.Fail(f'apt-get update failed: {bad[-1]}', OFFLINE, ui.LOGS / 'apt.log')
+        stamp.unlink(missing_ok=True)
+        ui.write(stamp, source)
+
+    def closure(self, *names):
+        """The packages that installing `names` on an empty system would bring."""
+        lines = self._apt('-s', 'install', *names, what=f'resolving {" ".join(names)}')
+        return [l.split()[1] for l in lines if l.startswith('Inst ')]
+
+    def depends(self, meta, pattern):
+        """The first dependency of a meta package whose name matches."""
+        out = subprocess.run(['apt-cache', 'depends', meta], env=self.env,
+                             capture_output=True, text=True).stdout
+        for name in re.findall(r'Depends: (\S+)', out):
+            if re.match(pattern, name):
+                return name
+        raise ui.Fail(f'{meta} is not in Debian {self.suite} ({self.arch})',
+                      f'remove {ui.show(self.dir)} to fetch a new package index')
+
+    def _fetch(self, args, folder, what):
+        """Run a downloading apt-get in `folder`, showing how many bytes came.
+
+        If that fails, the index may be older than the archive: once more with a new one.
+        """
+        try:
+            self._fetch_once(args, folder, what)
+        except ui.Fail:
+            self.update(max_age_days=0)
+            self._fetch_once(args, folder, what)
+
+    def _fetch_once(self, args, folder, what):
+        uris = self._apt('--print-uris', *args, what=what, cwd=folder)
+        files = [(shlex.split(l)[1], int(shlex.split(l)[2])) for l in uris if l.startswith("'")]
+        todo = [(n, s) for n, s in files if not (folder / n).is_file()
+                or (folder / n).stat().st_size != s]
+        if not todo:
+            return
+        total = sum(s for _, s in todo) / 1e6
+
+        def so_far():       # apt writes to the final name, and resumes that
+            have = sum((folder / n).stat().st_size for n, _ in todo if (folder / n).is_file())
+            return f'({have / 1e6:.1f} MB so far)'
+
+        with ui.Step(f'download {what}, {total:.1f} MB', so_far):
+            self._apt(*args, what=f'downloading {what}', cwd=folder, log='download.log')
+
+    def fetch(self, *names, what=None):
+        """Download packages; returns their .deb files."""
+        with ui.lock(ui.CACHE / 'lock', 'a download'):
+            self.update()
+            self._fetch(['download', *names], self.debs, what or ' '.join(names))
+            out = subprocess.run(
+                ['apt-cache', 'show', '--no-all-versions', *names],
+                env=self.env, capture_output=True, text=True).stdout
+        debs = []
+        for stanza in out.split('\n\n'):
+            field = dict(re.findall(r'(?m)^(Package|Version|Architecture|SHA256): (.*)', stanza))
+            if field:
+                version = field['Version'].replace(':', '%3a')
+                debs.append(self.debs / f'{field["Package"]}_{version}_{field["Architecture"]}.deb')
+                verify(debs[-1], field['SHA256'])
+        return debs
+
+    def source(self, package):
+        """Download a source package; returns the path of its .dsc."""
+        folder = ui.CACHE / 'source'
+        with ui.lock(ui.CACHE / 'lock', 'a download'):
+            self.update()
+            folder.mkdir(parents=True, exist_ok=True)
+            args = ['source', '--download-only', package]
+            self._fetch(args, folder, f'source of {package}')
+            # apt leaves out what the current folder has already.
+            uris = self._apt('--print-uris', *args, what=package, cwd=self.dir)
+        return next(folder / shlex.split(l)[1] for l in uris if '.dsc ' in l)
+
+
+def unpack(deb, folder):
+    """Unpack a .deb's files below a folder: no root, no maintainer scripts."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        ui.run(['dpkg-deb', '-x', deb, folder], what=f'unpacking {deb.name}')
+    except ui.Fail as fail:
+        deb.unlink(missing_ok=True)
+        raise ui.Fail(str(fail), 'the damaged file was removed; run it again to fetch it anew')
+
+
+def sha256(path):
+    with open(path, 'rb') as handle:
+        return hashlib.file_digest(handle, 'sha256').hexdigest()
+
+
+def verify(path, expected):
+    """Fail with one line, and remove the file, if its checksum is wrong."""
+    found = sha256(path)
+    if found != expected:
+        path.unlink()
+        raise ui.Fail(f'bad checksum of {ui.show(path)}: SHA-256 {found[:16]}... '
+                      f'instead of {expected[:16]}...',
+                      'the damaged file was removed; run it again to fetch it anew')

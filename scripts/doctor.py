@@ -1,0 +1,76 @@
+# Say what this machine lacks.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`pmu doctor`: one line a check; exit status 1 if something is missing."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+import debian
+import ui
+
+ROOM = {ui.BUILD: 6, ui.CACHE: 2}       # GB that a complete build and its downloads take
+
+
+def missing_packages(wanted):
+    out = subprocess.run(['dpkg-query', '-W', '-f', '${Package} ${Status}\n', *wanted],
+                         capture_output=True, text=True).stdout
+    have = {l.split()[0] for l in out.splitlines() if l.endswith(' install ok installed')}
+    return [p for p in wanted if p not in have]
+
+
+def existing(path):
+    path = pathlib.Path(path)
+    return path if path.exists() else existing(path.parent)
+
+
+def size(path):
+    out = subprocess.run(['du', '-sk', path], capture_output=True, text=True).stdout
+    return int(out.split()[0]) / 1e6 if out else 0
+
+
+def checks():
+    """Yield (what, problem or None, what to do)."""
+    try:
+        with open('/etc/os-release') as handle:
+            system = dict(l.rstrip().split('=', 1) for l in handle if '=' in l)
+    except OSError:
+        system = {}
+    name = system.get('PRETTY_NAME', 'unknown').strip('"')
+    good = system.get('ID') == 'debian' and system.get('VERSION_ID') in ('"12"', '"13"')
+    yield f'system: {name}', None if good else 'not Debian 12 or 13', 'use one of these'
+
+    if good:
+        lacking = missing_packages(os.environ['PMU_PACKAGES'].split())
+        yield 'packages', f'missing: {" ".join(lacking)}' if lacking else None, \
+            f'./pmu build installs them (or: apt-get install {" ".join(lacking)})'
+        try:
+            archive, problem = debian.host_archive(), None
+        except ui.Fail as fail:
+            archive, problem = '', str(fail)
+        yield f'Debian archive: {archive}', problem, 'mend /etc/apt'
+
+    for folder, need in ROOM.items():
+        have = shutil.disk_usage(existing(folder)).free / 1e9
+        used = size(folder) if folder.exists() else 0
+        yield f'{ui.show(folder)}: {used:.1f} GB used, {have:.1f} GB free', \
+            None if used + have >= need else f'a complete build takes {need} GB', \
+            'free some space, or set QEMU_PMU_BUILD and XDG_CACHE_HOME to other folders'
+        yield f'{ui.show(folder)}: can be written', \
+            None if os.access(existing(folder), os.W_OK) else 'cannot be written', \
+            'set QEMU_PMU_BUILD and XDG_CACHE_HOME to other folders'
+
+    memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9
+    yield f'memory: {memory:.0f} GB', None if memory > 3.5 else 'a guest and a build need 4 GB', \
+        'use a larger machine'
+
+
+def report():
+    bad = 0
+    for what, problem, remedy in checks():
+        bad += bool(problem)
+        print(f'{"MISSING" if problem else "ok":8} {what}' +
+              (f': {problem}; {remedy}' if problem else ''))
+    return 1 if bad else 0

@@ -1,0 +1,265 @@
+# Fold edits of the prepared source back into the project, and prove the result.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`pmu export` and `pmu verify`."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+
+import tree
+import ui
+from tree import SRC, STAGE, git, paths
+
+FORMAT = ('format-patch', '-q', '--zero-commit', '--no-signature', '--no-numbered',
+          '--full-index', '--no-renames', '--stat=72', '--no-cover-letter')
+AUTHOR_KEYS = ('GIT_AUTHOR_NAME', 'GIT_AUTHOR_EMAIL', 'GIT_AUTHOR_DATE')
+LIMIT = 600     # changed lines of QEMU's own files in the whole series: ours is plug-in code
+
+
+
+
+
+def prepared():
+    now = tree.state()
+    if not now or not (SRC / '.git').exists():
+        raise ui.Fail('there is no prepared source', "run './pmu prepare' first")
+    if not now['pinned']:
+        raise ui.Fail(f'the prepared source is QEMU {now["version"]}, but patches are kept for '
+                      f'{tree.bases()["version"]}', "'./pmu clean' and prepare that version")
+    return now
+
+
+def refuse_if_edited():
+    changed = tree.edits() if tree.REPO.exists() else []
+    if changed:
+        raise ui.Fail(f'{ui.show(SRC)} has edits that were not exported ({len(changed)} files, '
+                      f'{changed[0]} first)', "'./pmu export' keeps them, --force drops them")
+
+
+def stock_changes(old, new, known):
+    """{path: (mode, blob)} of stock files that differ between two commits or trees."""
+    fields = paths('diff-tree', '-r', '-z', '--no-renames', old, new)
+    return {path: (meta.split()[1], meta.split()[3])
+            for meta, path in zip(fields[::2], fields[1::2]) if path in known}
+
+
+def history(base, head, known):
+    """The commits of the prepared tree that change stock files: [message, author, changes]."""
+    for old in git('rev-list', '--reverse', f'{base}..{head}').splitlines():
+        changes = stock_changes(f'{old}^', old, known)
+        if changes:
+            *who, message = git('log', '-1', '--format=%an%n%ae%n%aI%n%B', old).split('\n', 3)
+            yield message, dict(zip(AUTHOR_KEYS, who)), changes
+
+
+def fold(commits, loose, patch, new_patch):
+    """Give every loose change of a stock file to a commit; may append commits."""
+    if new_patch:
+        commits += [(new_patch, {}, loose)] * bool(loose)
+        return
+    owners = {path: n for n, (_, _, changes) in enumerate(commits) for path in changes}
+    if patch and not (patch.isdigit() and 0 < int(patch) <= len(commits)):
+        raise ui.Fail(f'--patch {patch}: there is no such patch in patches/series')
+    fixups = {}
+    for path, entry in loose.items():
+        owner = int(patch) - 1 if patch else owners.get(path)
+        if owner is None:
+            raise ui.Fail(f'no patch changes {path} yet',
+                          'say --patch NNNN or --new-patch "subsystem: what it does"')
+        if owners.get(path, owner) <= owner:
+            commits[owner][2][path] = entry
+        else:               # a later patch changes this file too: that takes a merge
+            fixups.setdefault(owner, {})[path] = entry
+    commits += [(f'fixup! {commits[owner][0].splitlines()[0]}', {}, changes)
+                for owner, changes in fixups.items()]
+
+
+def rewrite(now, patch, new_patch):
+    """The history of SRC as base, overlay, patches; returns (overlay, tip, new files)."""
+    base = now['base']
+    known = set(paths('ls-tree', '-rz', '--name-only', base))
+    head = git('rev-parse', 'HEAD', cwd=SRC)
+    index = tree.REPO / 'index-export'
+    index.unlink(missing_ok=True)
+    git('read-tree', head, index=index)
+    git('add', '-A', '.', index=index, work=SRC)
+    final = git('write-tree', index=index)
+    files = sorted(set(paths('ls-tree', '-rz', '--name-only', final)) - known)
+    for name in files:
+        if not tree.in_overlay(name):
+            raise ui.Fail(f'{name} is no file of the overlay ({", ".join(tree.OVERLAY_ROOTS)})',
+                          'remove it from the prepared source')
+    commits = list(history(base, head, known))
+    fold(commits, stock_changes(head, final, known), patch, new_patch)
+
+    index.unlink()
+    git('read-tree', base, index=index)
+
+    def commit(parent, entries, message, env=()):
+        git('update-index', '-z', '--index-info', index=index, data='\0'.join(entries).encode())
+        new = git('write-tree', index=index)
+        if new == git('rev-parse', f'{parent}^{{tree}}') and parent != base:
+            return parent           # every edit of this patch was undone
+        return git('commit-tree', new, '-p', parent, data=message.encode(), env=env)
+
+    entries = paths('ls-tree', '-rz', final)
+    first = tip = commit(base, [e for e in entries if e.split('\t', 1)[1] in set(files)],
+                         tree.OVERLAY)
+    for message, author, changes in commits:
+        tip = commit(tip, [f'{mode if int(mode) else 0} {blob}\t{path}'
+                           for path, (mode, blob) in changes.items()], message, author)
+    if any(message.startswith('fixup! ') for message, _, _ in commits):
+        tree.stage(tip)
+        done = git('rebase', '-q', '-i', '--autosquash', '--committer-date-is-author-date', first,
+                   cwd=STAGE, check=False)
+        if done.returncode:
+            ui.write(ui.LOGS / 'export.log', done.stdout + done.stderr)
+            raise ui.Fail('an edit does not fold into its patch without a conflict',
+                          'say --patch NNNN, or rebase in the prepared source by hand',
+                          ui.LOGS / 'export.log')
+        tip = git('rev-parse', 'HEAD', cwd=STAGE)
+    if git('rev-parse', f'{tip}^{{tree}}') != final:
+        raise ui.Fail('the rewritten series does not give the edited tree (a bug); nothing changed')
+    return first, tip, files
+
+
+def format_series(first, tip, folder):
+    """{file name: content} of the patches between two commits, in order."""
+    git(*FORMAT, '-o', folder, f'{first}..{tip}')
+    return {p.name: p.read_bytes() for p in sorted(pathlib.Path(folder).iterdir())}
+
+
+def series_text(names):
+    """patches/series with these patches: its comments stay above what they stood above."""
+    old = tree.PATCHES / 'series'
+    lines = old.read_text().splitlines() if old.exists() else []
+    notes, above = {}, []
+    for line in lines:
+        if line.strip() and not line.startswith('#'):
+            notes[line.strip()[5:]], above = above, []      # numbers may change
+        else:
+            above.append(line)
+    return ''.join(f'{l}\n' for n in names for l in [*notes.get(n[5:], []), n])
+
+
+def export(patch=None, new_patch=None):
+    now = prepared()
+    with ui.lock(ui.BUILD / 'lock', 'the source'):
+        if tree.stamp(now['base']) != now['stamp']:
+            raise ui.Fail('the overlay or patches/ changed since the source was prepared',
+                          'undo that (git stash), export, and merge')
+        first, tip, files = rewrite(now, patch, new_patch)
+        with tempfile.TemporaryDirectory(dir=ui.BUILD) as scratch, ui.uninterrupted():
+            fresh = format_series(first, tip, scratch)
+            for name, data in fresh.items():
+                ui.write(tree.PATCHES / name, data)
+            ui.write(tree.PATCHES / 'series', series_text(fresh))
+            for old in set(tree.PATCHES.glob('[0-9]*.patch')) - {tree.PATCHES / n for n in fresh}:
+                old.unlink()
+            for old in set(tree.overlay_files()) - set(files):
+                (ui.ROOT / old).unlink()
+            for name in files:
+                ui.write(ui.ROOT / name, (SRC / name).read_bytes())
+                os.chmod(ui.ROOT / name, 0o755 if os.access(SRC / name, os.X_OK) else 0o644)
+            git('reset', '-q', tip, cwd=SRC)
+            now.update(stamp=tree.stamp(now['base']), tip=tip)
+            ui.write(tree.STATE, json.dumps(now, indent=1) + '\n')
+    roots = [r for r in (*tree.OVERLAY_ROOTS, 'patches') if (ui.ROOT / r).exists()]
+    changed = subprocess.run(['git', '-C', ui.ROOT, 'status', '--short', '-uall', '--', *roots],
+                             capture_output=True, text=True).stdout
+    print(changed, end='')
+    ui.say(f'{len(fresh)} patches and {len(files)} new files; '
+           f'{len(changed.splitlines())} files differ from the last commit')
+
+
+# -- verify -----------------------------------------------------------------
+
+def checks(base, version):
+    """Yield (rule, problems) for everything that must hold of the project.
+
+    It ends early where the rest cannot be checked before that is mended.
+    """
+    known = set(paths('ls-tree', '-rz', '--name-only', base))
+    files, patches = tree.overlay_files(), tree.series()
+    clash = sorted(known.intersection(files))
+    yield 'no overlay file exists in QEMU', clash
+
+    listed = {p.name for p in patches}
+    yield 'every patch is in patches/series', sorted(
+        p.name for p in tree.PATCHES.glob('*.patch') if p.name not in listed)
+
+    outside, lines = [], 0
+    for path in patches:
+        done = git('apply', '--numstat', '-z', path, check=False)
+        if done.returncode:
+            outside.append(f'{path.name}: {ui.blame(done.stderr.decode().splitlines())}')
+        for stat in done.stdout.decode().split('\0')[:-1]:
+            added, removed, name = stat.split('\t')
+            lines += sum(int(n) for n in (added, removed) if n != '-')
+            if name not in known:
+                outside.append(f'{path.name}: {name}')
+    yield 'patches change only files that QEMU has', outside
+    yield f'the series changes at most {LIMIT} lines of QEMU', \
+        [f'{lines} lines'] * (lines > LIMIT)
+
+    if clash:
+        return
+    first = tree.overlay_commit(base)
+    tree.stage(first)
+    bad, failed = [], False
+    for path in patches:
+        done = git('apply', '--index', '-v', path, cwd=STAGE, check=False)
+        out = (done.stdout + done.stderr).decode(errors='replace').splitlines()
+        moved = [l for l in out if re.search(r'\(offset -?\d+ lines?\)|Context reduced', l)]
+        failed |= done.returncode != 0
+        if done.returncode or moved:
+            bad.append(f'{path.name}: {moved[0] if moved else ui.blame(out)}')
+    yield 'every patch applies without offset or fuzz', bad
+    if failed:
+        return
+
+    tip = tree.apply_series(first, version)
+    with tempfile.TemporaryDirectory(dir=ui.BUILD) as scratch:
+        fresh = format_series(first, tip, scratch)
+        kept = {p.name: p.read_bytes() for p in patches}
+        yield 'applying and exporting gives the same bytes', [
+            n for n in sorted({*fresh, *kept}) if fresh.get(n) != kept.get(n)]
+
+    lost = []
+    for name in files:
+        path = pathlib.Path(name)
+        wanted = path.name if path.suffix == '.h' or '.' not in path.name else path.stem
+        if git('grep', '-qwF', wanted, tip, '--', f':!{name}', check=False).returncode:
+            lost.append(name)
+    yield 'every overlay file is used by some other file', lost
+
+    style = []
+    script = ['perl', 'scripts/checkpatch.pl', '--no-tree', '--terse', '--no-summary', '--no-signoff']
+    work = [script + [str(p)] for p in patches]
+    work += [script + ['-f', n] for n in files if n.endswith(('.c', '.h', '.py', '.S', '.inc'))]
+    for cmd in work:
+        done = subprocess.run(cmd, cwd=STAGE, capture_output=True, text=True, env=tree.ENV)
+        style += [l for l in (done.stdout + done.stderr).splitlines() if l.strip()]
+    yield "QEMU's checkpatch finds nothing", style
+
+
+def verify():
+    """Check the project's overlay and patches; raises Fail if a rule is broken."""
+    broken, pinned = 0, tree.bases()['version']
+    with ui.lock(ui.BUILD / 'lock', 'the source'), ui.Step('verify'):
+        base, version = tree.import_base(tree.remembered_source())
+        if version != pinned:
+            raise ui.Fail(f'patches are kept for QEMU {pinned}, but this is {version}',
+                          "'./pmu clean' and use that version")
+        for number, (rule, problems) in enumerate(checks(base, version), 1):
+            print(f'{"not ok" if problems else "ok"} {number} - {rule}', flush=True)
+            for problem in problems:
+                print(f'#   {problem}', flush=True)
+            broken += bool(problems)
+        print(f'1..{number}')
+    if broken:
+        raise ui.Fail(f'{broken} of {number} rules are broken')

@@ -1,0 +1,227 @@
+# What boots inside QEMU: Debian's kernel and a small initial RAM disk.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Build BUILD/guest/ARCH/{kernel,initrd} from Debian packages and guest/.
+
+The kernel is the package's file, byte for byte.  The RAM disk holds busybox,
+perf with its libraries, guest/init, and the C programs of guest/ARCH.
+"""
+
+import gzip
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from dataclasses import dataclass
+
+import debian
+import ui
+
+SOURCES = ui.ROOT / 'guest'
+RUN = '/pmu/run'        # what guest/init runs
+
+
+@dataclass(frozen=True)
+class Arch:
+    name: str           # on our command line
+    debian: str         # Debian's name
+    kernel: str         # meta package of the kernel
+    triplet: str        # cross compiler prefix
+    magic: tuple        # (offset, bytes, name): how to recognise a kernel image
+
+
+ARCHES = {a.name: a for a in (
+    Arch('arm', 'arm64', 'linux-image-cloud-arm64', 'aarch64-linux-gnu',
+         ((0x38, b'ARM\x64', 'arm64 Image'), (4, b'zimg', 'EFI zboot image'),
+          (0, b'\x1f\x8b', 'gzip'))),
+    Arch('power', 'ppc64el', 'linux-image-powerpc64le', 'powerpc64le-linux-gnu',
+         ((0, b'\x7fELF\x02\x01', '64-bit little-endian ELF'),)),
+    Arch('x86', 'amd64', 'linux-image-cloud-amd64', 'x86_64-linux-gnu',
+         ((0x202, b'HdrS', 'bzImage'),)),
+)}
+
+
+def check_kernel(path, arch):
+    """Refuse a file that cannot be a kernel of this architecture."""
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise ui.Fail(f'--kernel {path}: no such file')
+    with open(path, 'rb') as handle:
+        head = handle.read(0x400)
+    if not any(head[o:o + len(m)] == m for o, m, _ in arch.magic):
+        kinds = ' or '.join(name for _, _, name in arch.magic)
+        raise ui.Fail(f'--kernel {path} is not a kernel for {arch.debian} (no {kinds} header)',
+                      f'give the vmlinuz or vmlinux file of a {arch.debian} kernel')
+    return path
+
+
+class Cpio:
+    """A newc archive, written without root: owner root, times 0."""
+
+    def __init__(self):
+        self.parts, self.inode, self.folders = [], 0, set()
+
+    def _entry(self, name, mode, data=b'', rdev=(0, 0)):
+        self.inode += 1
+        raw = name.encode() + b'\0'
+        fields = (self.inode, mode, 0, 0, 1, 0, len(data), 0, 0, *rdev, len(raw), 0)
+        head = b'070701' + b''.join(b'%08X' % f for f in fields) + raw
+        for part in (head, data):
+            self.parts.append(part + b'\0' * (-len(part) % 4))
+
+    def folder(self, name):
+        name = name.strip('/')
+        if name and name not in self.folders:
+            self.folder(os.path.dirname(name))
+            self.folders.add(name)
+            self._entry(name, stat.S_IFDIR | 0o755)
+
+    def add(self, name, data, mode=0o644):
+        self.folder(os.path.dirname(name.strip('/')))
+        self._entry(name.strip('/'), stat.S_IFREG | mode, data)
+
+    def link(self, name, target):
+        self.folder(os.path.dirname(name.strip('/')))
+        self._entry(name.strip('/'), stat.S_IFLNK | 0o777, target.encode())
+
+    def device(self, name, major, minor):
+        self.folder(os.path.dirname(name.strip('/')))
+        self._entry(name.strip('/'), stat.S_IFCHR | 0o600, rdev=(major, minor))
+
+    def bytes(self):
+        self._entry('TRAILER!!!', 0)
+        data = b''.join(self.parts)
+        return data + b'\0' * (-len(data) % 512)
+
+
+def elf_needs(path):
+    """(interpreter, needed libraries) of an ELF file of any architecture."""
+    out = subprocess.run(['readelf', '-dlW', path], capture_output=True, text=True,
+                         env=dict(os.environ, LC_ALL='C')).stdout
+    interpreter = re.search(r'program interpreter: (\S+)\]', out)
+    return (interpreter[1] if interpreter else None,
+            re.findall(r'\(NEEDED\).*\[(.+)\]', out))
+
+
+def add_program(archive, root, name):
+    """Add one program of an unpacked tree, and every library that it needs."""
+    paths, links = {}, {}
+    for folder, _, files in os.walk(root):
+        for file in files:
+            path = pathlib.Path(folder) / file
+            if '.so' in file and path.is_symlink():
+                links[file] = os.path.basename(os.readlink(path))
+            elif '.so' in file:
+                paths[file] = path
+    archive.add(f'/usr/bin/{name}', (root / 'usr/bin' / name).read_bytes(), 0o755)
+    interpreter, todo = elf_needs(root / 'usr/bin' / name)
+    done = set()
+    if interpreter:
+        todo.append(os.path.basename(interpreter))
+        archive.link(interpreter, f'/usr/lib/{os.path.basename(interpreter)}')
+    while todo:
+        soname = todo.pop()
+        if soname in done:
+            continue
+        done.add(soname)
+        real = paths.get(soname) or paths.get(links.get(soname))
+        if not real:
+            raise ui.Fail(f'{name} needs {soname}, which no fetched package has')
+        archive.add(f'/usr/lib/{soname}', real.read_bytes(), 0o755)
+        todo += elf_needs(real)[1]
+
+
+def programs(arch):
+    """Compile guest/ARCH/*.c into static programs; yields (name, file)."""
+    where = ui.BUILD / 'guest' / arch.name / 'bin'
+    where.mkdir(parents=True, exist_ok=True)
+    for source in sorted((SOURCES / arch.name).glob('*.c')):
+        program = where / source.stem
+        ui.run([f'{arch.triplet}-gcc', '-std=gnu11', '-O2', '-g', '-static', '-Wall', '-Wextra',
+                '-Werror', '-o', program, source], f'{source.stem}.log',
+               f'compiling {ui.show(source)}', 'mend it and run it again')
+        yield source.stem, program
+
+
+def stamp(arch):
+    digest = hashlib.sha256(arch.kernel.encode())
+    for path in [SOURCES / 'init', *sorted((SOURCES / arch.name).glob('*.c')),
+                 pathlib.Path(__file__)]:
+        digest.update(f'\0{path.name}\0'.encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def extract_kernel(deb, folder):
+    """The kernel image of a package: boot/vmlinuz-* or boot/vmlinux-*."""
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        ui.run(['sh', '-c', 'dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" --wildcards '
+                '"./boot/vmlinu*"', 'sh', deb, scratch], what=f'unpacking {deb.name}')
+        image = next(pathlib.Path(scratch, 'boot').iterdir())
+        image.replace(folder / 'kernel')
+
+
+def fetch(arch, folder):
+    """Fetch the kernel and user space; the unpacked tree stays in folder/root."""
+    if (folder / 'root').is_dir():
+        return
+    apt = debian.Apt('trixie', arch.debian)
+    with ui.lock(ui.CACHE / 'lock', 'a download'):
+        apt.update()
+    kernel = apt.depends(arch.kernel, r'linux-image-\d')
+    keep = [p for p in apt.closure('linux-perf', 'libc6')
+            if re.match(r'lib|zlib', p) and not re.search(r'-(stdlib|minimal|common)$', p)]
+    debs = apt.fetch('busybox-static', 'linux-perf', *keep, what=f'user space of {arch.debian}')
+    [image] = apt.fetch(kernel, what=f'kernel of {arch.debian}')
+    with ui.Step(f'unpack the {arch.name} guest'):
+        extract_kernel(image, folder)
+        scratch = folder / 'root.part'
+        shutil.rmtree(scratch, ignore_errors=True)
+        for deb in debs:
+            debian.unpack(deb, scratch)
+        scratch.rename(folder / 'root')
+
+
+def build(name):
+    """Bring the guest of an architecture up to date; returns (kernel, initrd)."""
+    arch, folder = ARCHES[name], ui.BUILD / 'guest' / name
+    folder.mkdir(parents=True, exist_ok=True)
+    with ui.lock(folder / 'lock', f'the {name} guest'):
+        mark, now = folder / 'stamp', stamp(arch)
+        if not (mark.exists() and mark.read_text() == now):
+            fetch(arch, folder)
+            with ui.Step(f'build the {name} guest'):
+                archive, root = Cpio(), folder / 'root'
+                for sub in ('proc', 'sys', 'dev', 'tmp', 'root', 'etc', 'bin', 'sbin',
+                            'usr/bin', 'usr/sbin', 'usr/lib'):
+                    archive.folder(sub)
+                archive.device('dev/console', 5, 1)
+                archive.device('dev/null', 1, 3)
+                archive.add('bin/busybox', (root / 'usr/bin/busybox').read_bytes(), 0o755)
+                archive.add('init', (SOURCES / 'init').read_bytes(), 0o755)
+                add_program(archive, root, 'perf')
+                for program, path in programs(arch):
+                    archive.add(f'usr/bin/{program}', path.read_bytes(), 0o755)
+                data = gzip.compress(archive.bytes(), 6, mtime=0)
+                # The kernel takes a second archive only at a multiple of 4.
+                ui.write(folder / 'initrd', data + bytes(-len(data) % 4))
+            ui.write(mark, now)
+    return folder / 'kernel', folder / 'initrd'
+
+
+def extra_archive(files):
+    """A second archive for `--initrd-add` and `--run`: {guest path: host file}."""
+    archive = Cpio()
+    for target, source in files.items():
+        source = pathlib.Path(source)
+        try:
+            mode = 0o755 if target == RUN else stat.S_IMODE(source.stat().st_mode) | 0o444
+            archive.add(target, source.read_bytes(), mode)
+        except IsADirectoryError:
+            raise ui.Fail(f'{source} is a folder', 'add its files one by one')
+        except FileNotFoundError:
+            raise ui.Fail(f'{source}: no such file')
+    return archive.bytes()

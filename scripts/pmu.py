@@ -1,0 +1,263 @@
+# The command line.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`pmu COMMAND`: parse the command line and drive the build graph."""
+
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import ui
+
+SUITES = ('unit', 'patches', 'qtest', 'functional')
+EPILOG = "'pmu COMMAND --help' explains a command."
+
+
+class Help(argparse.HelpFormatter):
+    def __init__(self, prog):
+        super().__init__(prog, max_help_position=30, width=79)
+
+    def add_usage(self, usage, actions, groups, prefix=None):
+        super().add_usage(usage, actions, groups, prefix or 'usage: ')
+
+
+class Parser(argparse.ArgumentParser):
+    def __init__(self, *args, **kw):
+        super().__init__(*args, formatter_class=Help, allow_abbrev=False, **kw)
+
+    def error(self, message):
+        print(f"pmu: error: {message}; see '{self.prog} --help'", file=sys.stderr)
+        sys.exit(2)
+
+
+def positive(kind):
+    def parse(text):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = 0
+        if value <= 0:
+            raise argparse.ArgumentTypeError(f'{text!r} is not a number above 0')
+        return value
+    return parse
+
+
+# -- the build graph --------------------------------------------------------
+
+def graph(*targets, qemu_src=None):
+    """Let meson's graph (meson.build) bring targets up to date."""
+    ui.LOGS.mkdir(parents=True, exist_ok=True)
+    if shutil.which('meson', path='/usr/bin:/bin') is None:
+        raise ui.Fail('meson is not installed', "'./pmu doctor' says what to install")
+    option = [f'-Dqemu_src={os.path.abspath(qemu_src)}'] if qemu_src else []
+    if not (ui.BUILD / 'build.ninja').exists():
+        ui.run(['/usr/bin/meson', 'setup', *option, ui.BUILD, ui.ROOT], 'meson.log', 'meson setup')
+    elif option:
+        ui.run(['/usr/bin/meson', 'configure', *option, ui.BUILD], 'meson.log', 'meson configure')
+    with open(ui.LOGS / 'ninja.log', 'w') as log:
+        # The jobs show their progress and errors themselves, on standard error.
+        child = subprocess.Popen(['ninja', '-C', ui.BUILD, '--quiet',
+                                  *(f'{t}.stamp' for t in targets)], stdout=log)
+        try:
+            status = child.wait()
+        except KeyboardInterrupt:
+            child.wait()
+            raise
+    if status:
+        text = (ui.LOGS / 'ninja.log').read_text()
+        if 'FAILED:' not in text:          # ninja's own trouble: nobody has told the user yet
+            raise ui.Fail(f'ninja failed: {text.strip().splitlines()[-1]}',
+                          log=ui.LOGS / 'ninja.log')
+        sys.exit(status)
+
+
+def cmd_prepare(opt):
+    if opt.discard:
+        import tree
+        tree.prepare(opt.qemu_src, discard=True)
+    graph('prepare', qemu_src=opt.qemu_src)
+
+
+def cmd_build(opt):
+    import qemu
+    kind = 'stock' if opt.stock else 'qemu'
+    graph(kind, qemu_src=opt.qemu_src)
+    for name in [f'qemu-system-{t}' for t in qemu.TARGETS] + ['qemu-img']:
+        print(ui.show(qemu.binary(name, kind)))
+
+
+def cmd_install(opt):
+    import qemu
+    graph('qemu')
+    print(qemu.install(opt.prefix))
+
+
+def cmd_export(opt):
+    import export
+    export.export(opt.patch, opt.new_patch)
+
+
+def cmd_verify(opt):
+    import export
+    export.verify()
+
+
+def cmd_boot(opt):
+    import boot
+    files = {}
+    for item in opt.initrd_add:
+        source, _, target = item.partition('=')
+        if not source or not target.startswith('/'):
+            raise ui.Fail(f'--initrd-add {item}: expected FILE=/PATH/IN/GUEST', status=2)
+        files[target] = source
+    for name in [opt.run] * bool(opt.run):
+        if not os.path.isfile(name):
+            raise ui.Fail(f'--run {name}: no such file')
+    graph('stock' if opt.stock else 'qemu', f'guest-{opt.arch}')
+    options = boot.Options(
+        opt.arch, smp=opt.smp, machine=opt.machine, cpu=opt.cpu, memory=opt.memory,
+        kernel=opt.kernel, append=opt.append, files=files, run=opt.run, stock=opt.stock,
+        timeout=opt.timeout, args=opt.args)
+    if opt.run:
+        return boot.run(options, echo=lambda line: print(line, flush=True))
+    if not opt.shell and not sys.stdin.isatty():
+        raise ui.Fail('no terminal for a shell', 'use --run SCRIPT (or --shell to insist)', status=2)
+    return boot.shell(options)
+
+
+def cmd_demo(opt):
+    import boot
+    graph('qemu', 'guest-arm')
+    print('Booting an unmodified Debian kernel on -M virt,pmcu=on; CPU 1 runs a busy loop.\n',
+          flush=True)
+    options = boot.Options('arm', smp='4', run=ui.ROOT / 'guest/arm/demo.sh')
+    return boot.run(options, echo=lambda line: print(line, flush=True))
+
+
+def cmd_test(opt):
+    import testing
+    graph()
+    if opt.list:
+        return subprocess.call(['/usr/bin/meson', 'test', '-C', ui.BUILD, '--list'])
+    return testing.run(opt.suite, opt.tests, opt.no_rebuild, opt.verbose)
+
+
+def cmd_doctor(opt):
+    import doctor
+    return doctor.report()
+
+
+def cmd_clean(opt):
+    import export
+    if not opt.force:
+        export.refuse_if_edited()
+    for folder in [ui.BUILD] + [ui.CACHE] * opt.downloads:
+        shutil.rmtree(folder, ignore_errors=True)
+        print(f'removed {ui.show(folder)}')
+
+
+# -- the command line -------------------------------------------------------
+
+def parser():
+    top = Parser(prog='pmu', usage='pmu COMMAND [OPTIONS]', epilog=EPILOG,
+                 description='Build a QEMU with emulated performance-monitoring units, boot '
+                             'unmodified guests on it, and test it.')
+    commands = top.add_subparsers(metavar='COMMAND', dest='command', required=True,
+                                  parser_class=Parser)
+
+    def command(name, function, summary, usage=None):
+        sub = commands.add_parser(name, help=summary, description=summary[0].upper() +
+                                  summary[1:] + '.', usage=f'pmu {name} {usage or ""}'.strip())
+        sub.set_defaults(function=function)
+        return sub
+
+    def source_option(sub):
+        sub.add_argument('--qemu-src', metavar='DIR|TARBALL',
+                         help="take QEMU 10.0.x from here, not from Debian's archive (remembered "
+                              'until the next "clean")')
+
+    command('demo', cmd_demo, 'sample the CPUs of an arm64 guest through the HiSilicon PMCU')
+
+    sub = command('test', cmd_test, 'run all tests, or some suites',
+                  '[--suite NAME]... [--list] [--verbose] [TEST]...')
+    sub.add_argument('--suite', action='append', default=[], metavar='NAME',
+                     choices=SUITES,
+                     help='unit, patches, qtest or functional; may be repeated')
+    sub.add_argument('--list', action='store_true', help='list the tests and do nothing')
+    sub.add_argument('--no-rebuild', action='store_true', help='test what is built now')
+    sub.add_argument('--verbose', action='store_true', help='show the output of every test')
+    sub.add_argument('tests', nargs='*', metavar='TEST', help='names as --list prints them')
+
+    sub = command('build', cmd_build, 'build the custom QEMU and print where it is',
+                  '[--stock] [--qemu-src DIR|TARBALL]')
+    sub.add_argument('--stock', action='store_true',
+                     help='build the unpatched QEMU beside it, for comparisons')
+    source_option(sub)
+
+    sub = command('boot', cmd_boot, "boot Debian's kernel: a shell, or a script's output",
+                  '(arm|power|x86) [OPTIONS] [-- QEMU-ARGS]')
+    sub.add_argument('arch', choices=('arm', 'power', 'x86'), metavar='arm|power|x86',
+                     help='which guest')
+    sub.add_argument('--run', metavar='SCRIPT', default='',
+                     help="run SCRIPT in the guest, then power off; its exit status is pmu's")
+    sub.add_argument('--shell', action='store_true',
+                     help='an interactive console (the default on a terminal)')
+    sub.add_argument('--smp', metavar='N', default='2', help='CPUs, as in -smp (default: 2)')
+    sub.add_argument('--machine', metavar='NAME', default='',
+                     help='as in -M (default: virt with pmcu=on, powernv9 or pc)')
+    sub.add_argument('--cpu', metavar='MODEL', default='', help='as in -cpu')
+    sub.add_argument('--memory', metavar='SIZE', default='', help='as in -m (default: 2G)')
+    sub.add_argument('--kernel', metavar='FILE', default='',
+                     help="a kernel of yours instead of Debian's")
+    sub.add_argument('--append', metavar='TEXT', default='', help='more kernel parameters')
+    sub.add_argument('--initrd-add', metavar='FILE=PATH', action='append', default=[],
+                     help='put FILE into the guest at PATH; may be repeated')
+    sub.add_argument('--stock', action='store_true', help='boot on the unpatched QEMU')
+    sub.add_argument('--timeout', metavar='SECONDS', type=positive(float), default=300,
+                     help='give up if user space is not up by then (default: 300)')
+
+    sub = command('prepare', cmd_prepare, 'lay out the QEMU source: stock + overlay + patches',
+                  '[--qemu-src DIR|TARBALL] [--discard]')
+    source_option(sub)
+    sub.add_argument('--discard', action='store_true', help='drop edits that were not exported')
+
+    sub = command('export', cmd_export, 'fold edits of the prepared source back into the project',
+                  '[--patch NNNN | --new-patch SUBJECT]')
+    group = sub.add_mutually_exclusive_group()
+    group.add_argument('--patch', metavar='NNNN',
+                       help='fold edits of QEMU files into this patch (default: the last one '
+                            'that changes the same file)')
+    group.add_argument('--new-patch', metavar='SUBJECT', help='make a new patch of them')
+
+    command('verify', cmd_verify, 'prove that overlay and patches are in order: strict apply, '
+            'round trip, coding style')
+    sub = command('install', cmd_install, 'install the custom QEMU with its firmware',
+                  '--prefix DIR')
+    sub.add_argument('--prefix', metavar='DIR', required=True, help='where to install')
+    command('doctor', cmd_doctor, 'say what is missing on this machine and how to get it')
+    sub = command('clean', cmd_clean, 'remove what was built', '[--downloads] [--force]')
+    sub.add_argument('--downloads', action='store_true',
+                     help=f'remove the download and compiler cache too ({ui.CACHE})')
+    sub.add_argument('--force', action='store_true', help='even edits that were not exported')
+    return top
+
+
+def run(argv):
+    # Everything behind `--` is for QEMU.
+    args = []
+    if argv[:1] == ['boot'] and '--' in argv:
+        cut = argv.index('--')
+        argv, args = argv[:cut], argv[cut + 1:]
+    if not argv or argv[0] == 'help':
+        parser().print_help()
+        return 0
+    opt = parser().parse_args(argv)
+    opt.args = args
+    return opt.function(opt)
+
+
+if __name__ == '__main__':
+    ui.main(run)

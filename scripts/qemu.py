@@ -1,0 +1,143 @@
+# Configure, build and install QEMU.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Build the custom QEMU (BUILD/qemu/build) or the stock one (BUILD/stock/build).
+
+Both trees have the same relative layout and the same options, so that ccache
+serves one from the other.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+
+import debian
+import tree
+import ui
+
+TARGETS = ('aarch64', 'ppc64', 'x86_64')
+PREFIX = pathlib.Path('usr/local')           # QEMU finds its data relative to its binary
+OPTIONS = (
+    '--python=/usr/bin/python3', '--disable-docs', '--disable-download',
+    '--disable-install-blobs', '--without-default-features', '--enable-system', '--enable-tcg',
+    '--enable-kvm', '--enable-fdt=system', '--enable-pixman', '--enable-slirp', '--enable-tools',
+    # The rest only switches on devices that need no further library.
+    '--enable-attr', '--enable-virtfs', '--enable-tpm', '--enable-hv-balloon',
+    '--enable-multiprocess', '--enable-vhost-kernel', '--enable-vhost-net', '--enable-vhost-user',
+    '--enable-vhost-vdpa', '--enable-vhost-crypto')
+FIRMWARE = ('qemu-system-data', 'seabios', 'ipxe-qemu', 'qemu-efi-aarch64')
+
+
+def folder(kind='qemu'):
+    return ui.BUILD / kind / 'build'
+
+
+def binary(name, kind='qemu'):
+    return folder(kind) / name
+
+
+def environment():
+    """The build's environment: a recent meson, and a ccache that both trees share."""
+    env = {k: v for k, v in os.environ.items() if k not in ('CC', 'CFLAGS', 'LDFLAGS', 'MAKEFLAGS')}
+    env.update(PYTHONPATH=str(ui.BUILD / 'python'), CCACHE_DIR=str(ui.CACHE / 'ccache'),
+               CCACHE_BASEDIR=str(ui.BUILD), CCACHE_NOHASHDIR='1', CCACHE_DEPEND='1',
+               CCACHE_MAXSIZE='3G', PATH=f'/usr/bin:/bin:/usr/sbin:/sbin:{env.get("PATH", "")}',
+               LC_ALL='C.UTF-8')
+    return env
+
+
+def fetch_tools():
+    """Debian 13's meson and pycotap, which QEMU 10.0 needs and Debian 12 lacks."""
+    where, stamp = ui.BUILD / 'python', ui.BUILD / 'python.stamp'
+    if stamp.exists():
+        return
+    scratch = ui.BUILD / 'python.unpacked'
+    for deb in debian.Apt('trixie', 'amd64').fetch('meson', 'python3-pycotap',
+                                                   what="Debian 13's meson"):
+        debian.unpack(deb, scratch)
+    shutil.rmtree(where, ignore_errors=True)
+    (scratch / 'usr/lib/python3/dist-packages').rename(where)
+    shutil.rmtree(scratch)
+    stamp.touch()
+
+
+def fetch_firmware():
+    """Debian's firmware, all in one folder; returns that folder."""
+    where = ui.BUILD / 'guest' / 'firmware'
+    if (where / '.complete').exists():
+        return where
+    scratch = ui.BUILD / 'firmware.unpacked'
+    for deb in debian.Apt('trixie', 'amd64').fetch(*FIRMWARE, what='firmware'):
+        debian.unpack(deb, scratch)
+    shutil.rmtree(where, ignore_errors=True)
+    where.mkdir(parents=True)
+    for sub in ('qemu', 'seabios', 'qemu-efi-aarch64'):
+        for path in sorted((scratch / 'usr/share' / sub).iterdir()):
+            if path.is_file() and path.suffix in ('.bin', '.rom', '.fd', '.lid', '.dtb'):
+                shutil.copy(path, where)
+    shutil.rmtree(scratch)
+    (where / '.complete').touch()
+    return where
+
+
+def goals(kind):
+    """What is built: the emulators, qemu-img, and (custom QEMU) our own tests."""
+    found = [f'qemu-system-{t}' for t in TARGETS] + ['qemu-img']
+    if kind == 'qemu':
+        found += [m[1] for f in tree.overlay_files()
+                  if (m := re.fullmatch(r'(tests/(?:qtest|unit|bench)/[\w-]*(?:-test|test-|-bench)'
+                                        r'[\w-]*)\.c', f))]
+    return found
+
+
+def configure(kind, src):
+    build, stamp = folder(kind), folder(kind).parent / 'configured'
+    options = list(OPTIONS) + [f'--target-list={",".join(f"{t}-softmmu" for t in TARGETS)}']
+    if shutil.which('ccache'):
+        options.append('--cc=ccache gcc')
+    if (build / 'build.ninja').exists() and stamp.exists() and \
+            stamp.read_text() == '\n'.join(options):
+        return
+    shutil.rmtree(build, ignore_errors=True)
+    build.mkdir(parents=True)
+    with ui.Step(f'configure QEMU ({kind})'):
+        ui.run(['../src/configure', *options], f'configure-{kind}.log', 'configuring QEMU',
+               "'./pmu doctor' says what is missing", cwd=build, env=environment())
+    ui.write(stamp, '\n'.join(options))
+
+
+def build(kind='qemu', qemu_src=None):
+    """Prepare and build; returns the paths of the emulators."""
+    now = tree.prepare(qemu_src) if kind == 'qemu' else tree.prepare_stock(qemu_src)
+    with ui.lock(ui.BUILD / kind / 'lock', f'building QEMU ({kind})'):
+        fetch_tools()
+        configure(kind, now)
+        with ui.Step(f'build QEMU {now["version"]} ({kind})') as step:
+            def progress(line):
+                match = re.match(r'\[(\d+)/(\d+)\]', line)
+                if match:
+                    step.update(f'{match[1]}/{match[2]}')
+            ui.run(['ninja', *goals(kind)], f'build-{kind}.log', 'building QEMU',
+                   'mend it and run it again', cwd=folder(kind), env=environment(),
+                   on_line=progress)
+        link = folder(kind) / 'qemu-bundle' / PREFIX / 'share' / 'qemu-firmware'
+        firmware = fetch_firmware()
+        if not link.is_symlink():
+            link.symlink_to(os.path.relpath(firmware, link.parent))
+    return [binary(f'qemu-system-{t}', kind) for t in TARGETS] + [binary('qemu-img', kind)]
+
+
+def install(prefix, kind='qemu'):
+    """Install the emulators with their data and Debian's firmware below prefix."""
+    prefix = pathlib.Path(prefix).absolute()
+    with ui.Step(f'install into {prefix}'):
+        (prefix / 'bin').mkdir(parents=True, exist_ok=True)
+        for path in [binary(f'qemu-system-{t}', kind) for t in TARGETS] + [binary('qemu-img', kind)]:
+            part = prefix / 'bin' / f'.{path.name}.part'
+            shutil.copy2(path, part)
+            part.replace(prefix / 'bin' / path.name)
+        bundle = folder(kind) / 'qemu-bundle' / PREFIX / 'share'
+        for name in ('qemu', 'qemu-firmware'):
+            shutil.copytree(bundle / name, prefix / 'share' / name, dirs_exist_ok=True)
+    return prefix / 'bin'

@@ -1,0 +1,26 @@
+# One step of the build graph (see meson.build): step.py WHAT STAMP [QEMU_SRC]
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What meson calls: bring WHAT up to date, then touch STAMP."""
+
+import pathlib
+
+import guest
+import qemu
+import tree
+import ui
+
+
+def step(argv):
+    what, stamp, *source = argv
+    source = source[0] if source and source[0] else None
+    if what == 'prepare':
+        tree.prepare(source)
+    elif what in ('qemu', 'stock'):
+        qemu.build(what, source)
+    else:
+        guest.build(what.removeprefix('guest-'))
+    pathlib.Path(stamp).touch()
+
+
+ui.main(step)

@@ -1,0 +1,303 @@
+# The QEMU source tree: stock release + overlay + patch series.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Lay out the source tree in a scratch git repository.
+
+    bases.toml --> source package --> base commit        (refs/tags/base/ID)
+    accel/ hw/ include/ ...       --> overlay commit
+    patches/series                --> one commit a patch --> BUILD/qemu/src
+
+The repository is BUILD/qemu.git; BUILD/qemu/src is where people edit and
+BUILD/stage where patches are applied, so that files that a new preparation
+does not change keep their time stamps and need no recompilation.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import tomllib
+
+import debian
+import ui
+
+REPO = ui.BUILD / 'qemu.git'
+SRC = ui.BUILD / 'qemu' / 'src'
+STOCK = ui.BUILD / 'stock' / 'src'
+STAGE = ui.BUILD / 'stage'
+STATE = ui.BUILD / 'qemu' / 'prepared.json'
+PATCHES = ui.ROOT / 'patches'
+OVERLAY_ROOTS = ('accel', 'hw', 'include', 'target', 'pc-bios', 'tests', 'docs')
+NOT_IMPORTED = ('roms', 'debian', '.pc', '.git', 'build')   # large, nothing builds from them
+AUTHOR = ('qemu-pmu developers', 'qemu-pmu@localhost')
+OVERLAY = 'overlay: add the new files of qemu-pmu'
+
+# Nothing of the user's git configuration may change what we write.
+ENV = {k: v for k, v in os.environ.items() if not k.startswith('GIT_')}
+ENV.update(GIT_CONFIG_GLOBAL='/dev/null', GIT_CONFIG_NOSYSTEM='1', GIT_ATTR_NOSYSTEM='1',
+           LC_ALL='C', GIT_EDITOR=':', GIT_SEQUENCE_EDITOR=':',
+           GIT_AUTHOR_NAME=AUTHOR[0], GIT_AUTHOR_EMAIL=AUTHOR[1],
+           GIT_COMMITTER_NAME=AUTHOR[0], GIT_COMMITTER_EMAIL=AUTHOR[1],
+           GIT_AUTHOR_DATE='2026-01-01T00:00:00Z', GIT_COMMITTER_DATE='2026-01-01T00:00:00Z')
+CONFIG = [word for setting in (
+    'core.abbrev=12', 'diff.algorithm=myers', 'gc.auto=0', 'core.autocrlf=false',
+    'core.quotepath=false', 'core.fileMode=true', 'core.hooksPath=/dev/null',
+    'core.attributesFile=/dev/null', 'core.excludesFile=/dev/null',
+    'commit.gpgsign=false', 'advice.detachedHead=false') for word in ('-c', setting)]
+
+
+def git(*args, cwd=None, data=None, check=True, index=None, work=None, env=()):
+    """Run git in the scratch repository, or in one of its worktrees (cwd)."""
+    where = ['-C', str(cwd)] if cwd else [f'--git-dir={REPO}']
+    if work:
+        where.append(f'--work-tree={work}')
+    env = dict(ENV, **dict(env), **({'GIT_INDEX_FILE': str(index)} if index else {}))
+    cmd = ['git', *CONFIG, *where, *map(str, args)]
+    done = subprocess.run(cmd, input=data, capture_output=True, env=env)
+    if check and done.returncode:
+        text = (done.stderr or done.stdout).decode(errors='replace').strip().splitlines()
+        ui.write(ui.LOGS / 'git.log', '\n'.join([' '.join(cmd), *text, '']))
+        raise ui.Fail(f'git {args[0]} failed: {ui.blame(text)}', log=ui.LOGS / 'git.log')
+    return done.stdout.decode(errors='surrogateescape').strip() if check else done
+
+
+def paths(*args, **kw):
+    """The file names that a git command with -z prints."""
+    return [n for n in git(*args, **kw).split('\0') if n]
+
+
+def in_overlay(name):
+    """Whether a file of this name is one of QEMU's new files, not an editor's litter.
+
+    docs/*.md are the project's own pages; QEMU's documentation is .rst.
+    """
+    parts = name.split('/')
+    return (parts[0] in OVERLAY_ROOTS and len(parts) > 1 and '__pycache__' not in parts
+            and not any(p.startswith('.') for p in parts)
+            and not name.endswith(('~', '.orig', '.rej', '.pyc'))
+            and not re.fullmatch(r'docs/[^/]*\.md', name))
+
+
+def overlay_files():
+    """The project's files that become new files of QEMU, relative to its root."""
+    found = [os.path.relpath(os.path.join(folder, name), ui.ROOT) for top in OVERLAY_ROOTS
+             for folder, _, files in os.walk(ui.ROOT / top) for name in files]
+    return sorted(filter(in_overlay, found))
+
+
+def series():
+    """The patch files of patches/series, in order."""
+    try:
+        lines = (PATCHES / 'series').read_text().splitlines()
+    except FileNotFoundError:
+        return []
+    names = [l.strip() for l in lines if l.strip() and not l.startswith('#')]
+    for name in names:
+        if not (PATCHES / name).is_file():
+            raise ui.Fail(f'patches/series names {name}, which does not exist')
+    return [PATCHES / name for name in names]
+
+
+def bases():
+    with open(ui.ROOT / 'bases.toml', 'rb') as handle:
+        return tomllib.load(handle)
+
+
+def stamp(base):
+    """A hash of all that determines the prepared tree."""
+    digest = hashlib.sha256(base.encode())
+    for path in [ui.ROOT / f for f in overlay_files()] + series():
+        data = path.read_bytes()
+        mode = os.access(path, os.X_OK)
+        digest.update(f'\0{path.relative_to(ui.ROOT)}\0{mode}\0{len(data)}\0'.encode() + data)
+    return digest.hexdigest()
+
+
+def state():
+    try:
+        return json.loads(STATE.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+# -- the stock source -------------------------------------------------------
+
+def check_version(version, where):
+    known = bases()
+    if not re.fullmatch(re.escape(known['branch']) + r'\.\d+', version):
+        raise ui.Fail(f'{where} is QEMU {version}, but the series is for {known["branch"]}.x',
+                      'give --qemu-src a release of that branch')
+
+
+def source_package():
+    """Fetch the pinned source package (or a newer point release of it)."""
+    known = bases()
+    folder = ui.CACHE / 'source'
+    pinned = folder / known['dsc']
+    apt = debian.Apt(known['suite'], 'amd64')
+    whole = all((folder / name).is_file() for name in known['sha256'])
+    dsc = pinned if whole else apt.source(known['package'])
+    if dsc.name == known['dsc']:
+        with ui.Step('checksums of the QEMU source'):
+            for name, checksum in known['sha256'].items():
+                debian.verify(folder / name, checksum)
+    return dsc
+
+
+def import_base(qemu_src=None):
+    """Make the stock source a commit; returns (commit, version)."""
+    if not (REPO / 'HEAD').exists():
+        REPO.mkdir(parents=True, exist_ok=True)
+        git('init', '-q', '--bare', '--template=')
+    if qemu_src:
+        path = pathlib.Path(qemu_src).absolute()
+        if not path.exists():
+            raise ui.Fail(f'--qemu-src {qemu_src}: no such file or folder')
+        base = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+        base += '' if path.is_dir() else '-' + debian.sha256(path)[:12]
+    else:
+        path = source_package()
+        base = path.name.removesuffix('.dsc').replace('~', '-')
+    ref = f'refs/tags/base/{base}'
+    known = git('rev-parse', '-q', '--verify', ref, check=False).stdout.decode().strip()
+    if known and not path.is_dir():
+        return known, git('show', f'{known}:VERSION')
+
+    with tempfile.TemporaryDirectory(dir=ui.BUILD, prefix='unpack-') as scratch, \
+            ui.Step(f'unpack and import {path.name}'):
+        top = path
+        if not path.is_dir():
+            top = pathlib.Path(scratch) / 's'
+            if path.suffix == '.dsc':
+                cmd = ['dpkg-source', '--no-check', '-x', path, top]
+            else:
+                top.mkdir()
+                cmd = ['tar', '-xf', path, '-C', top, '--strip-components=1']
+            ui.run(cmd, 'unpack.log', f'unpacking {path.name}')
+        if not (top / 'VERSION').is_file() or not (top / 'configure').is_file():
+            raise ui.Fail(f'{path} is not a QEMU source tree (no VERSION and configure)')
+        check_version((top / 'VERSION').read_text().strip(), path)
+        index = REPO / f'index-{base}'
+        git('add', '-Af', '--', '.', *(f':!/{n}' for n in NOT_IMPORTED), index=index, work=top)
+        tree = git('write-tree', index=index)
+    commit = git('commit-tree', tree, '-m', f'QEMU source {base}')
+    git('update-ref', ref, commit)
+    return commit, git('show', f'{commit}:VERSION')
+
+
+# -- worktrees --------------------------------------------------------------
+
+def checkout(folder, commit):
+    """Make a worktree show a commit, rewriting only the files that differ."""
+    if not (folder / '.git').exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        git('worktree', 'prune')
+        with ui.Step(f'check out {ui.show(folder)}'):
+            git('worktree', 'add', '-q', '--detach', folder, commit)
+    else:
+        git('checkout', '-q', '--force', '--detach', commit, cwd=folder)
+
+
+def edits():
+    """What the user changed in SRC since it was prepared: names of files."""
+    now = state()
+    if not now or not (SRC / '.git').exists():
+        return []
+    files = paths('diff', '-z', '--name-only', '--no-renames', now['tip'], cwd=SRC)
+    files += paths('ls-files', '-z', '--others', '--exclude-standard', cwd=SRC)
+    if not files and git('rev-parse', 'HEAD', cwd=SRC) != now['tip']:
+        files = ['a commit message']
+    return sorted(files)
+
+
+def overlay_commit(base_commit):
+    """A commit of base + the overlay's files."""
+    files = overlay_files()
+    clash = sorted(set(paths('ls-tree', '-rz', '--name-only', base_commit)).intersection(files))
+    if clash:
+        raise ui.Fail(f'{clash[0]} is in the overlay, but QEMU has that file already',
+                      'changes to QEMU files belong into patches/')
+    index = REPO / 'index-overlay'
+    index.unlink(missing_ok=True)
+    git('read-tree', base_commit, index=index)
+    git('add', '-f', '--pathspec-from-file=-', '--pathspec-file-nul', index=index, work=ui.ROOT,
+        data='\0'.join(f':(literal,top){f}' for f in files).encode())
+    return git('commit-tree', git('write-tree', index=index), '-p', base_commit, '-m', OVERLAY)
+
+
+def stage(commit):
+    """Make STAGE show a commit, whatever a killed run has left there."""
+    if (STAGE / '.git').exists():
+        own = pathlib.Path(git('rev-parse', '--absolute-git-dir', cwd=STAGE))
+        (own / 'index.lock').unlink(missing_ok=True)
+        for name in ('rebase-apply', 'rebase-merge'):
+            shutil.rmtree(own / name, ignore_errors=True)
+    checkout(STAGE, commit)
+
+
+def apply_series(commit, version):
+    """Apply the series on top of a commit in STAGE; returns the new tip."""
+    stage(commit)
+    merged = 0
+    for patch in series():
+        done = git('am', '-3', '--keep-non-patch', '--keep-cr',
+                   '--committer-date-is-author-date', patch, cwd=STAGE, check=False)
+        out = (done.stdout + done.stderr).decode(errors='replace')
+        if done.returncode:
+            ui.write(ui.LOGS / 'am.log', out)
+            raise ui.Fail(f'{patch.name} does not apply to QEMU {version}',
+                          f'use QEMU {bases()["version"]} (--qemu-src DIR|TARBALL), or mend the '
+                          'patch', ui.LOGS / 'am.log')
+        merged += '3-way' in out
+    if version != bases()['version']:
+        ui.say(f'notice: the series was made for QEMU {bases()["version"]}; on {version} '
+               f'{merged} patches needed a 3-way merge')
+    return git('rev-parse', 'HEAD', cwd=STAGE)
+
+
+def prepare(qemu_src=None, discard=False):
+    """Bring BUILD/qemu/src up to date; a no-op if nothing changed."""
+    ui.BUILD.mkdir(parents=True, exist_ok=True)
+    with ui.lock(ui.BUILD / 'lock', 'preparing the source'):
+        old = state()
+        source = os.path.abspath(qemu_src) if qemu_src else remembered_source()
+        base, version = import_base(source)
+        new_stamp = stamp(base)
+        if old and old['stamp'] == new_stamp and (SRC / '.git').exists() and not discard:
+            return old
+        changed = edits()
+        if changed and not discard:
+            raise ui.Fail(
+                f'{ui.show(SRC)} has edits that were not exported ({len(changed)} files, '
+                f'{changed[0]} first), and the project changed too',
+                "'./pmu export' keeps them, './pmu prepare --discard' drops them")
+        tip = apply_series(overlay_commit(base), version)
+        new = {'stamp': new_stamp, 'base': base, 'tip': tip, 'version': version,
+               'pinned': version == bases()['version'], 'source': source}
+        # Half a checkout would look like edits.
+        with ui.uninterrupted():
+            if discard and (SRC / '.git').exists():
+                git('clean', '-qfd', cwd=SRC)
+            checkout(SRC, tip)
+            ui.write(STATE, json.dumps(new, indent=1) + '\n')
+        ui.say(f'QEMU {version} with {len(series())} patches and '
+               f'{len(overlay_files())} new files is in {ui.show(SRC)}')
+        return new
+
+
+def remembered_source():
+    """The --qemu-src of the last preparation, for commands that do not take one."""
+    return (state() or {}).get('source')
+
+
+def prepare_stock(qemu_src=None):
+    """The unpatched base, beside the custom tree."""
+    now = prepare(qemu_src)
+    with ui.lock(ui.BUILD / 'lock', 'preparing the source'):
+        checkout(STOCK, now['base'])
+    return now

@@ -1,0 +1,215 @@
+# What every command shares: where things live, how progress looks, and how a
+# failure reads.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Paths, progress display, sub-processes and one-line errors."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import pathlib
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+import traceback
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = pathlib.Path(os.environ.get('QEMU_PMU_BUILD') or ROOT / 'build').absolute()
+CACHE = pathlib.Path(os.environ.get('XDG_CACHE_HOME') or
+                     pathlib.Path.home() / '.cache').absolute() / 'qemu-pmu'
+LOGS = BUILD / 'logs'
+
+
+class Fail(Exception):
+    """An expected failure. Shown as one line: what, where the log is, what to do."""
+
+    def __init__(self, what, hint=None, log=None, status=1):
+        super().__init__(what)
+        self.hint, self.log, self.status = hint, log, status
+
+    def __str__(self):
+        text = self.args[0]
+        if self.log:
+            text += f' (log: {show(self.log)})'
+        return text + (f'; {self.hint}' if self.hint else '')
+
+
+def show(path):
+    """A path as short as it can be: relative to the current folder if below."""
+    try:
+        return str(pathlib.Path(path).relative_to(pathlib.Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def say(text):
+    print(f'pmu: {text}', file=sys.stderr, flush=True)
+
+
+class Step:
+    """One long step, with its elapsed time.
+
+    On a terminal it is a single line that is rewritten once a second; in a log
+    it is a line at the start, one every 20 s, and one at the end.  Steps that
+    take less than a second leave no trace.
+    """
+
+    def __init__(self, name, detail=''):
+        self.name, self.detail = name, detail       # detail: text, or a function that gives it
+        self.tty = sys.stderr.isatty()
+        self.done = threading.Event()
+
+    def __enter__(self):
+        self.start = time.monotonic()
+        self.thread = threading.Thread(target=self._tick, daemon=True)
+        self.thread.start()
+        return self
+
+    def update(self, detail):
+        self.detail = str(detail)
+
+    def elapsed(self):
+        return time.monotonic() - self.start
+
+    def _line(self):
+        detail = self.detail() if callable(self.detail) else self.detail
+        return f'pmu: {self.name} {detail}'.rstrip() + f' [{self.elapsed():.0f} s]'
+
+    def _tick(self):
+        pause = 1
+        while not self.done.wait(pause):
+            if self.tty:
+                width = os.get_terminal_size(2).columns - 1
+                print('\r\033[K' + self._line()[:width], end='', file=sys.stderr, flush=True)
+            else:
+                print(self._line(), file=sys.stderr, flush=True)
+                pause = 20
+
+    def __exit__(self, kind, *_):
+        self.done.set()
+        self.thread.join()
+        if self.tty:
+            print('\r\033[K', end='', file=sys.stderr)
+        if kind is None and self.elapsed() >= 1:
+            print(f'pmu: {self.name}: done in {self.elapsed():.1f} s', file=sys.stderr, flush=True)
+
+
+def run(cmd, log=None, what=None, hint=None, on_line=None, **kw):
+    """Run a command with its output in LOGS/log; returns the output's lines.
+
+    on_line(text) sees each line as it comes.  A non-zero status raises Fail
+    that names `what` and quotes the last line that looks like an error.
+    """
+    cmd = [str(c) for c in cmd]
+    what = what or pathlib.Path(cmd[0]).name
+    lines = []
+    LOGS.mkdir(parents=True, exist_ok=True)
+    path = LOGS / log if log else None
+    with contextlib.ExitStack() as stack:
+        out = stack.enter_context(open(path, 'w')) if path else None
+        if out:
+            print('$', shlex.join(cmd), file=out, flush=True)
+        try:
+            child = stack.enter_context(subprocess.Popen(
+                cmd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT, text=True, errors='replace',
+                start_new_session=True, **kw))
+        except FileNotFoundError:
+            raise Fail(f'{cmd[0]} is not installed', "'./pmu doctor' says what to install")
+        stack.callback(stop, child)
+        for line in child.stdout:
+            lines.append(line.rstrip('\n'))
+            if out:
+                out.write(line)
+                out.flush()
+            if on_line:
+                on_line(lines[-1])
+        if child.wait():
+            raise Fail(f'{what} failed: {blame(lines)}', hint, path)
+    return lines
+
+
+def blame(lines):
+    """The line of a failed command's output that says most about why."""
+    for pattern in (r'No space left on device', r'error|^E:', r'\S'):
+        found = [l for l in lines if re.search(pattern, l, re.I)]
+        if found:
+            return found[-1].strip()
+    return 'it said nothing'
+
+
+def stop(child):
+    """End a child and what it started (it leads a session of its own)."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def uninterrupted():
+    """Put off Ctrl-C and kill, here and in child processes, until the block is done."""
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+@contextlib.contextmanager
+def lock(path, what):
+    """Hold an exclusive lock; says so when it has to wait for another pmu."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, 'w') as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f'waiting for another pmu that is busy with {what}')
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def write(path, text):
+    """Write a file whole or not at all, and only when its content differs."""
+    data = text if isinstance(text, bytes) else text.encode()
+    path = pathlib.Path(path)
+    if path.is_file() and path.read_bytes() == data:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + '.part')
+    part.write_bytes(data)
+    part.replace(path)
+    return True
+
+
+def main(function):
+    """Run a command's function: exit status 0, 1 (failed), 2 (usage) or 130."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        sys.exit(function(sys.argv[1:]) or 0)
+    except Fail as fail:
+        print(f'pmu: error: {fail}', file=sys.stderr)
+        sys.exit(fail.status)
+    except KeyboardInterrupt:
+        print('\npmu: interrupted; run the same command again to go on', file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except OSError as error:
+        hint = {errno.ENOSPC: "free some space ('./pmu doctor' shows where it goes), then run it again",
+                errno.EACCES: 'check the permissions of that path',
+                errno.EROFS: 'set QEMU_PMU_BUILD and XDG_CACHE_HOME to folders that can be written'}
+        print(f'pmu: error: {error.filename or "write"}: {error.strerror or error}'
+              f'; {hint.get(error.errno, "run it again after mending that")}', file=sys.stderr)
+        sys.exit(1)
+    except Exception as error:            # a bug of ours: keep the traceback, spare the user
+        log = LOGS / 'crash.log'
+        with contextlib.suppress(OSError):
+            write(log, traceback.format_exc())
+        print(f'pmu: error: internal error: {error!r} (log: {show(log)})'
+              '; please report it with that log', file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,54 @@
+# Boot unmodified kernels: see meson.build for the tests' names.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Helpers of the functional tests: what must be built, and booting."""
+
+import os
+import subprocess
+import unittest
+
+import boot
+import qemu
+import ui
+
+PMU = ui.ROOT / 'pmu'
+
+
+def need(*paths):
+    """Skip a module, and say why, on a machine where QEMU or guests are not built."""
+    for path in paths:
+        if not path.exists():
+            raise unittest.SkipTest(f"{ui.show(path)} is not built: run './pmu test'")
+
+
+def emulator(target, kind='qemu'):
+    return qemu.binary(f'qemu-system-{target}', kind)
+
+
+def guest_files(name):
+    return [ui.BUILD / 'guest' / name / 'kernel', ui.BUILD / 'guest' / name / 'initrd']
+
+
+def in_guest(script, name='arm', **options):
+    """Run a shell script in a guest; returns (exit status, lines)."""
+    lines = []
+    path = ui.BUILD / 'logs' / f'run-{os.getpid()}.sh'
+    ui.write(path, f'#!/bin/sh\n{script}\n')
+    try:
+        status = boot.run(boot.Options(name, run=path, **options), echo=lines.append)
+    finally:
+        path.unlink()
+    return status, lines
+
+
+def tap_lines(lines):
+    """Yield (holds, rule) of TAP that a guest program printed."""
+    for line in lines:
+        if line.startswith(('ok ', 'not ok ')):
+            yield line.startswith('ok '), line.split(' - ', 1)[1]
+
+
+def pmu(*args, **kw):
+    """Run ./pmu as a user does; returns the finished process with its text."""
+    return subprocess.run([PMU, *args], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, timeout=300, **kw)

@@ -1,0 +1,73 @@
+# unittest with TAP output: tap.py MODULE [TEST]...
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run the test module MODULE of this folder, one TAP line a test method.
+
+A test's name is the first line of its docstring: the rule that it checks.
+Exit status: 0, or 1 if a test failed, or 77 if the whole module was skipped
+(unittest.SkipTest when it is imported or set up).
+"""
+
+import importlib
+import pathlib
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / 'scripts')]
+
+
+class Result(unittest.TestResult):
+    def __init__(self):
+        super().__init__()
+        self.count = 0
+
+    def _line(self, status, test, extra=''):
+        self.count += 1
+        name = (test.shortDescription() or test.id()).replace('#', '')
+        if hasattr(test, '_subDescription'):
+            name += ' ' + test._subDescription()
+        print(f'{status} {self.count} - {name}{extra}', flush=True)
+
+    def addSuccess(self, test):
+        self._line('ok', test)
+
+    def addSkip(self, test, reason):
+        self._line('ok', test, f' # SKIP {reason}')
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self._line('not ok', test)
+        for line in self.failures[-1][1].splitlines():
+            print('#  ', line, flush=True)
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self._line('not ok', test)
+        for line in self.errors[-1][1].splitlines():
+            print('#  ', line, flush=True)
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        self._line('not ok' if err else 'ok', subtest)
+        if err:
+            for line in self._exc_info_to_string(err, test).splitlines():
+                print('#  ', line, flush=True)
+
+
+def main(argv):
+    try:
+        module = importlib.import_module(argv[0])
+    except unittest.SkipTest as reason:
+        print(f'1..0 # SKIP {reason}')
+        return 77
+    loader = unittest.defaultTestLoader
+    loader.testNamePatterns = [f'*{name}*' for name in argv[1:]] or None
+    suite, result = loader.loadTestsFromModule(module), Result()
+    suite.run(result)
+    print(f'1..{result.count}')
+    return 0 if result.wasSuccessful() and result.count else 1
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))

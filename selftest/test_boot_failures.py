@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A guest that does not come up ends in one line that says why."""
+
+import tempfile
+import unittest
+
+import functional
+
+functional.need(functional.emulator('aarch64'), *functional.guest_files('arm'))
+
+
+class Failures(unittest.TestCase):
+    def fails(self, *args, status=1):
+        with tempfile.NamedTemporaryFile('w', suffix='.sh') as script:
+            script.write('#!/bin/sh\n')
+            script.flush()
+            done = functional.pmu('boot', 'arm', '--run', script.name, *args)
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertNotIn('Traceback', done.stderr)
+        errors = [l for l in done.stderr.splitlines() if l.startswith('pmu: error:')]
+        self.assertEqual(len(errors), 1, done.stderr)
+        return errors[0], done.stderr
+
+    def test_panic(self):
+        """a kernel panic is reported with its text"""
+        error, text = self.fails('--append', 'rdinit=/none')
+        self.assertIn('Kernel panic', error)
+        self.assertIn('boot-arm.log', error)
+
+    def test_hang(self):
+        """a kernel that hangs ends at the deadline, with the last console lines"""
+        error, text = self.fails('--append', 'rdinit=/bin/sleep loglevel=7', '--timeout', '0.5')
+        self.assertIn('no user space after', error)
+
+    def test_bad_qemu_option(self):
+        """QEMU's own complaint is passed on"""
+        error, text = self.fails('--cpu', 'no-such-cpu')
+        self.assertIn('no-such-cpu', error)
+
+    def test_wrong_kernel(self):
+        """a file that is no kernel is refused before QEMU starts"""
+        error, text = self.fails('--kernel', '/bin/true')
+        self.assertIn('is not a kernel for arm64', error)
+
+    def test_impossible_topology(self):
+        """an impossible -smp is refused with one that works"""
+        error, text = self.fails('--smp', '16')
+        self.assertIn('clusters=', error)

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Debian's amd64 kernel."""
+
+import unittest
+
+import functional
+
+functional.need(functional.emulator('x86_64'), *functional.guest_files('x86'))
+
+
+class X86(unittest.TestCase):
+    def test_boot(self):
+        """an unmodified kernel reaches user space on pc"""
+        status, lines = functional.in_guest('nproc; uname -m; exit 5', 'x86', smp='2')
+        self.assertEqual((status, lines), (5, ['2', 'x86_64']))

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Downloads are verified, resumed, never repeated; apt's trouble is one line."""
+
+import hashlib
+import os
+import pathlib
+import signal
+import socket
+import tempfile
+import unittest
+
+import archive
+import debian
+import fixtures
+import ui
+from fixtures import one_line, wait_for, write
+
+SIZE = 200_000
+# What the host's own apt configuration contributes, in these tests.
+HOST = '''Dir::Etc::parts "/dev/null";
+Acquire::http::Proxy::127.0.0.1 "DIRECT";
+Acquire::Retries::Delay "false";
+Acquire::http::Timeout "20";
+'''
+FETCH = '''
+import sys
+sys.path.insert(0, 'scripts')
+import debian, ui
+url, what, *names = sys.argv[1:]
+def main(_):
+    apt = debian.Apt('tiny', 'amd64', archive=url, trusted=True)
+    found = [apt.source(*names)] if what == 'source' else apt.fetch(*names)
+    print(*found, sep='\\n')
+ui.main(main)
+'''
+
+
+class Download(unittest.TestCase):
+    def setUp(self):
+        self.project = fixtures.Project()
+        self.addCleanup(self.project.close)
+        self.archive = archive.Archive(self.project.top / 'archive')
+        self.deb = self.archive.add('tool', '1:2.0', SIZE)
+        self.server = archive.Server(self.archive.root)
+        self.addCleanup(self.server.close)
+        write(self.project.top, {'host.conf': HOST})
+        self.project.env['APT_CONFIG'] = str(self.project.top / 'host.conf')
+        self.kept = self.project.cache / 'qemu-pmu/packages/tool_1%3a2.0_amd64.deb'
+
+    def fetch(self, *names, what='fetch', url=None, start=False):
+        start = self.project.popen if start else self.project.run
+        return start('-c', FETCH, url or self.server.url, what, *(names or ['tool']))
+
+    def good(self, done):
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout, f'{self.kept}\n')
+        self.assertEqual(self.kept.read_bytes(), self.deb.read_bytes())
+
+    def starts(self):
+        """The first byte of each request for the package."""
+        return [start for path, start in self.server.log if path.endswith(self.deb.name)]
+
+    def test_once(self):
+        """a package and its index are fetched once; after that no connection is made at all"""
+        self.good(self.fetch())
+        self.assertEqual(self.starts(), [0])
+        requests = len(self.server.log)
+        self.good(self.fetch())
+        self.assertEqual(len(self.server.log), requests)
+
+    def test_cut(self):
+        """a download that breaks off is resumed where it stopped"""
+        self.server.faults[self.deb.name] = [('cut', 100_000)]
+        self.good(self.fetch())
+        self.assertEqual(len(self.starts()), 2)
+        self.assertTrue(0 < self.starts()[1] <= 100_000, self.starts())
+
+    def test_cut_for_good(self):
+        """a download that breaks off every time is one line; the next run resumes it"""
+        self.server.faults[self.deb.name] = [('cut', 1000)] * 40
+        one_line(self, self.fetch(), 1, 'downloading tool failed', 'download.log')
+        self.server.faults.clear()
+        self.server.log.clear()
+        self.good(self.fetch())
+        self.assertGreater(self.starts()[0], 0)
+
+    def interrupt(self, number, status):
+        """Interrupt in mid download; the next run must resume and leave nothing running."""
+        self.server.faults[self.deb.name] = [('stall', 100_000)]
+        child = self.fetch(start=True)
+        with child:
+            wait_for(lambda: self.kept.exists() and self.kept.stat().st_size, 'partial file')
+            child.send_signal(number)
+            out, err = child.communicate(timeout=60)
+        self.server.go.set()
+        self.assertEqual(child.returncode, status, err)
+        self.assertNotIn('Traceback', err)
+        wait_for(lambda: not running(self.project.cache), 'end of apt')
+        self.good(self.fetch())
+        self.assertTrue(0 < self.starts()[-1] <= 100_000, self.starts())
+
+    def test_interrupted(self):
+        """Ctrl-C in mid download ends apt too, and the next run resumes"""
+        self.interrupt(signal.SIGINT, 130)
+
+    def test_killed(self):
+        """a kill in mid download ends apt too, and the next run resumes"""
+        self.interrupt(signal.SIGTERM, 143)
+
+    def test_corrupt_mirror(self):
+        """a file that is corrupt on the mirror is refused in one line and not kept"""
+        self.server.faults[self.deb.name] = [('corrupt', 5000)] * 40
+        one_line(self, self.fetch(), 1, 'downloading tool failed')
+        self.assertFalse(self.kept.exists())
+        self.server.faults.clear()
+        self.good(self.fetch())
+
+    def test_corrupt_cache(self):
+        """a kept file that was damaged later is refused, removed, and fetched anew"""
+        self.good(self.fetch())
+        data = bytearray(self.kept.read_bytes())
+        data[100] ^= 1
+        self.kept.write_bytes(data)
+        one_line(self, self.fetch(), 1, 'bad checksum', self.kept.name, 'run it again')
+        self.good(self.fetch())
+
+    def test_short_cache(self):
+        """a kept file that was cut off later is fetched anew"""
+        self.good(self.fetch())
+        os.truncate(self.kept, 1000)
+        self.good(self.fetch())
+
+    def test_offline(self):
+        """no network is one line that says what to check"""
+        with socket.socket() as closed:         # bound, but nobody listens
+            closed.bind(('127.0.0.1', 0))
+            one_line(self, self.fetch(url=f'http://127.0.0.1:{closed.getsockname()[1]}'), 1,
+                     'apt-get update', 'apt.log', 'check that apt can reach')
+
+    def test_offline_later(self):
+        """without network, what was fetched before is still there"""
+        self.good(self.fetch())
+        url = self.server.url
+        self.server.close()
+        self.good(self.fetch(url=url))
+
+    def test_stale_index(self):
+        """a package that left the archive costs one new index, and the newer one is taken"""
+        self.good(self.fetch('tool'))
+        self.archive.add('other')
+        one_line(self, self.fetch('missing'), 1, 'missing')
+        self.server.log.clear()
+        old = self.archive.root / 'pool/other_1.0.deb'
+        self.archive.add('other', '1.1')
+        old.unlink()
+        done = self.fetch('other')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout.endswith('/other_1.1_amd64.deb\n'), done.stdout)
+        self.assertEqual(self.server.count('Packages'), 1)
+
+    def test_source(self):
+        """a source package is fetched once, whatever the current folder holds"""
+        self.archive.source('code')
+        for _ in range(2):
+            done = self.fetch('code', what='source')
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(done.stdout.endswith('/source/code_1.0.dsc\n'), done.stdout)
+        self.assertEqual(self.server.count('code_1.0.tar.xz'), 1)
+        write(self.project.root, {'code_1.0.dsc': (self.archive.root / 'pool/code_1.0.dsc')
+                                  .read_bytes()})
+        self.assertEqual(self.fetch('code', what='source').stdout, done.stdout)
+
+    def test_pinned_source(self):
+        """a QEMU source that is not the pinned one is refused in one line and removed"""
+        folder = self.project.cache / 'qemu-pmu/source'
+        write(folder, {'qemu_10.0.13.dsc': 'good', 'qemu.tar.xz': 'bad'})
+        sums = ''.join(f'"{n}" = "{hashlib.sha256(b"good").hexdigest()}"\n'
+                       for n in ('qemu_10.0.13.dsc', 'qemu.tar.xz'))
+        write(self.project.root, {'bases.toml': 'branch = "10.0"\nversion = "10.0.13"\n'
+                                  'suite = "tiny"\npackage = "qemu"\ndsc = "qemu_10.0.13.dsc"\n'
+                                  f'[sha256]\n{sums}'})
+        done = self.project.run('scripts/step.py', 'prepare', self.project.top / 'stamp')
+        one_line(self, done, 1, 'bad checksum', 'qemu.tar.xz', 'run it again')
+        self.assertEqual([p.name for p in folder.iterdir()], ['qemu_10.0.13.dsc'])
+
+
+def running(text):
+    """Process ids of live programs with this text in their environment."""
+    found = []
+    for proc in pathlib.Path('/proc').glob('[0-9]*'):
+        try:
+            if str(text).encode() in (proc / 'environ').read_bytes():
+                found.append(proc.name)
+        except OSError:
+            continue
+    return found
+
+
+class HostSources(unittest.TestCase):
+    """How the host's apt sources are read."""
+
+    def setUp(self):
+        temp = tempfile.TemporaryDirectory()
+        self.addCleanup(temp.cleanup)
+        self.etc = pathlib.Path(temp.name)
+
+    def sources(self):
+        return list(debian.host_sources(self.etc))
+
+    def test_deb822(self):
+        """deb822: several fields and lines, comments, options; disabled and source stanzas not"""
+        text = ('# a comment\nTypes: deb deb-src\nURIs: http://a.test/debian\n'
+                'Suites: bookworm\n bookworm-updates\n# inside\nComponents: main\n contrib\n'
+                'Signed-By: /k.gpg\n\n'
+                'Types: deb-src\nURIs: http://b.test\nSuites: x\nComponents: main\n\n\n'
+                'Enabled: No\nTypes: deb\nURIs: http://c.test\nSuites: x\nComponents: main\n\n'
+                'enabled: yes\ntypes: deb\nuris: http://d.test\nsuites: y\ncomponents: main\n')
+        write(self.etc, {'sources.list.d/debian.sources': text})
+        self.assertEqual(self.sources(), [
+            ('http://a.test/debian', ['bookworm', 'bookworm-updates'], ['main', 'contrib']),
+            ('http://d.test', ['y'], ['main'])])
+
+    def test_one_line(self):
+        """one-line sources: options and comments are skipped, deb-src and other files ignored"""
+        write(self.etc, {
+            'sources.list': '# deb http://no.test x main\n'
+                            'deb [arch=amd64 signed-by=/k.gpg] http://a.test trixie main contrib\n'
+                            ' deb\thttp://b.test  trixie-updates main # why\n'
+                            'deb-src http://no.test trixie main\n',
+            'sources.list.d/x.list': 'deb http://c.test ./\n',
+            'sources.list.d/x.list.disabled': 'deb http://no.test trixie main\n'})
+        self.assertEqual([(u, s) for u, s, _ in self.sources()], [
+            ('http://a.test', ['trixie']), ('http://b.test', ['trixie-updates']),
+            ('http://c.test', ['./'])])
+        self.assertEqual(self.sources()[0][2], ['main', 'contrib'])
+
+    def test_choice(self):
+        """the archive is Debian's own: no security archive, no other vendor's, no update suite"""
+        write(self.etc, {
+            'sources.list': 'deb http://a.test/debian-security bookworm-security main\n'
+                            'deb http://security.test/debian bookworm main\n'
+                            'deb http://b.test/debian bookworm-updates main\n'
+                            'deb http://c.test/debian bookworm contrib\n'
+                            'deb http://vendor.test/apt stable main\n'
+                            'deb http://d.test/debian bookworm main\n'})
+        self.assertEqual(debian.host_archive(self.etc), 'http://d.test/debian')
+
+    def test_none(self):
+        """a host without any Debian archive gets one line that says so"""
+        with self.assertRaisesRegex(ui.Fail, '^found no Debian archive.*; supported hosts'):
+            debian.host_archive(self.etc)

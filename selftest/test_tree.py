@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`pmu prepare`: stock + overlay + series, in one tree that edits survive in."""
+
+import os
+import subprocess
+import unittest
+
+import fixtures
+from fixtures import FILES, MERGED, MESON, PATCH_NAME, QEMU, one_line, read, write
+
+class Prepare(fixtures.TreeTest):
+    def test_layout(self):
+        """the prepared tree is the stock source, the new files and the patches, and no more"""
+        self.prepare()
+        wanted = {n: (t.encode(), n == 'hw/arm/run.sh') for n, t in
+                  {**QEMU, **FILES, 'hw/misc/meson.build': MERGED}.items()}
+        self.assertEqual(read(self.src), wanted)
+        log = subprocess.run(['git', '-C', self.src, 'log', '--format=%s'], text=True,
+                             capture_output=True, env=self.project.env).stdout.splitlines()
+        self.assertEqual(len(log), 3, 'base, overlay, one patch')
+        self.assertEqual(log[0], 'hw/misc: build the new device')
+
+    def test_noop(self):
+        """preparing again with nothing changed touches no file and says nothing"""
+        self.prepare()
+        before = {p: p.stat().st_mtime_ns for p in (self.project.build / 'qemu').rglob('*')}
+        self.assertEqual(self.prepare().stderr, '')
+        self.assertEqual({p: p.stat().st_mtime_ns for p in before}, before)
+
+    def test_mtime(self):
+        """files that a new preparation does not change keep their time stamps"""
+        self.prepare()
+        old = {n: (self.src / n).stat().st_mtime_ns for n in read(self.src)}
+        write(self.project.root, {'hw/misc/new.c': 'int newer;\n'})
+        self.prepare()
+        self.assertEqual((self.src / 'hw/misc/new.c').read_text(), 'int newer;\n')
+        changed = [n for n in old if (self.src / n).stat().st_mtime_ns != old[n]]
+        self.assertEqual(changed, ['hw/misc/new.c'])
+
+    def test_left_out(self):
+        """a new file or patch that leaves the project leaves the prepared tree"""
+        self.prepare()
+        write(self.project.root, {'tests/qtest/new-test.c': None, 'patches/series': ''})
+        self.prepare()
+        self.assertFalse((self.src / 'tests/qtest/new-test.c').exists())
+        self.assertEqual((self.src / 'hw/misc/meson.build').read_text(), MESON)
+
+    def edit_both(self, name):
+        self.prepare()
+        write(self.src, {name: 'my edit\n'})
+        write(self.project.root, {'hw/misc/new.c': 'int newer;\n'})
+
+    def test_dirty_refused(self):
+        """edits survive: a changed project does not overwrite them, and the file is named"""
+        for name in ('VERSION', 'hw/misc/new.c', 'hw/misc/mine.c'):
+            with self.subTest(f'an edit of {name} survives'):
+                self.setUp()
+                self.edit_both(name)
+                one_line(self, self.prepare(ok=False), 1, f'(1 files, {name} first)',
+                         'export', '--discard')
+                self.assertEqual((self.src / name).read_text(), 'my edit\n')
+
+    def test_dirty_commit_refused(self):
+        """edits that the user committed survive too"""
+        self.edit_both('VERSION')
+        subprocess.run(['git', '-c', 'user.name=U', '-c', 'user.email=u@localhost', '-C', self.src,
+                        'commit', '-qam', 'mine'], check=True, env=self.project.env)
+        one_line(self, self.prepare(ok=False), 1, 'VERSION first')
+        self.assertEqual((self.src / 'VERSION').read_text(), 'my edit\n')
+
+    def test_dirty_unchanged(self):
+        """edits are no obstacle while the project did not change"""
+        self.prepare()
+        write(self.src, {'VERSION': 'my edit\n'})
+        self.prepare()
+        self.assertEqual((self.src / 'VERSION').read_text(), 'my edit\n')
+
+    def test_discard(self):
+        """--discard drops edits and new files of the prepared tree, nothing else does"""
+        self.edit_both('hw/misc/mine.c')
+        write(self.src, {'VERSION': 'my edit\n'})
+        done = self.project.run('-c', 'import sys; sys.path.insert(0, "scripts"); import tree;'
+                                'tree.prepare(sys.argv[1], discard=True)', self.qemu)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        wanted = {**QEMU, **FILES, 'hw/misc/new.c': 'int newer;\n', 'hw/misc/meson.build': MERGED}
+        self.assertEqual({n: c for n, (c, _) in read(self.src).items()},
+                         {n: t.encode() for n, t in wanted.items()})
+
+    def test_clash(self):
+        """a new file that QEMU has already is refused by name"""
+        write(self.project.root, {'hw/arm/virt.c': 'mine\n'})
+        one_line(self, self.prepare(ok=False), 1, 'hw/arm/virt.c', 'patches/')
+
+    def test_branch(self):
+        """a QEMU of another branch is refused"""
+        for version in ('10.1.0', '9.2.3', '10.0', '110.0.1', '10.0.13-rc1'):
+            with self.subTest(f'QEMU {version} is refused'):
+                write(self.qemu, {'VERSION': version + '\n'})
+                one_line(self, self.prepare(ok=False), 1, f'is QEMU {version}', '10.0.x')
+
+    def test_point_release(self):
+        """a newer point release is taken, with a notice, if a 3-way merge of the series works"""
+        self.prepare()
+        newer = self.project.top / 'newer'
+        moved = "# new line\n" * 3 + MESON.replace("'dev13.c'", "'dev13-renamed.c'")
+        write(newer, {**QEMU, 'VERSION': '10.0.14\n', 'hw/misc/meson.build': moved})
+        done = self.prepare(newer)
+        self.assertIn('notice: the series was made for QEMU 10.0.13; on 10.0.14 1 patches needed '
+                      'a 3-way merge', done.stderr)
+        self.assertEqual((self.src / 'hw/misc/meson.build').read_text(), moved.replace(
+            "('dev10.c'))\n", "('dev10.c'))\nsystem_ss.add(files('new.c'))\n"))
+
+    def test_point_release_conflict(self):
+        """a newer point release that a patch conflicts with is refused, and the old tree stays"""
+        self.prepare()
+        newer = self.project.top / 'newer'
+        write(newer, {**QEMU, 'VERSION': '10.0.14\n', 'hw/misc/meson.build':
+                      MESON.replace('dev10', 'other10').replace('dev11', 'other11')})
+        one_line(self, self.prepare(newer, ok=False), 1,
+                 f'{PATCH_NAME} does not apply to QEMU 10.0.14', 'use QEMU 10.0.13')
+        self.assertEqual((self.src / 'VERSION').read_text(), '10.0.13\n')
+        self.assertEqual((self.src / 'hw/misc/meson.build').read_text(), MERGED)
+        self.assertEqual(self.prepare().returncode, 0, 'and it can be prepared again')
+
+    def test_series_file_missing(self):
+        """a patch that patches/series names but that is not there is named"""
+        write(self.project.root, {f'patches/{PATCH_NAME}': None})
+        one_line(self, self.prepare(ok=False), 1, 'patches/series', PATCH_NAME)
+
+    def test_not_qemu(self):
+        """a --qemu-src that is no QEMU source is refused, whatever it is"""
+        write(self.project.top, {'empty/x': '', 'text.tar.gz': 'no tarball'})
+        for name in ('empty', 'text.tar.gz', 'missing'):
+            with self.subTest(f'--qemu-src {name} is refused'):
+                one_line(self, self.prepare(self.project.top / name, ok=False), 1, name)
+
+    def test_tarball(self):
+        """a tarball gives the same tree as its folder"""
+        tarball = self.project.top / 'qemu-10.0.13.tar.xz'
+        subprocess.run(['tar', '-cJf', tarball, '-C', self.project.top, 'qemu-10.0'], check=True)
+        self.prepare()
+        wanted = read(self.src)
+        self.prepare(tarball)
+        self.assertEqual(read(self.src), wanted)
+
+    def test_user_configuration(self):
+        """the user's git configuration, attributes, hooks and environment have no influence"""
+        self.prepare()
+        wanted, home = read(self.src), self.project.home
+        self.setUp()
+        home = self.project.home
+        write(home, {'.gitconfig': '[core]\nautocrlf = true\nhooksPath = ~/hooks\n'
+                                   '[commit]\ngpgsign = true\n[am]\nthreeWay = false\n'
+                                   '[apply]\nwhitespace = error-all\nignoreWhitespace = change\n',
+                     '.config/git/attributes': '* text eol=crlf\n',
+                     '.config/git/ignore': '*\n',
+                     **{f'hooks/{h}': '#!/bin/sh\nexit 1\n' for h in
+                        ('pre-applypatch', 'applypatch-msg', 'post-checkout', 'pre-commit')}})
+        for hook in (home / 'hooks').iterdir():
+            hook.chmod(0o755)
+        self.prepare(env=dict(self.project.env, GIT_DIR='/nowhere', GIT_WORK_TREE='/nowhere',
+                              GIT_CONFIG_COUNT='1', GIT_CONFIG_KEY_0='core.hooksPath',
+                              GIT_CONFIG_VALUE_0=str(home / 'hooks'),
+                              GIT_OBJECT_DIRECTORY='/nowhere', GIT_NAMESPACE='other'))
+        self.assertEqual(read(self.src), wanted)
+
+    def test_killed(self):
+        """after a kill in the middle, the same command goes on"""
+        self.prepare()
+        write(self.project.root, {'hw/misc/new.c': 'int newer;\n'})
+        gitdir = self.project.build / 'qemu.git/worktrees/stage'
+        write(gitdir, {'index.lock': '', 'rebase-apply/next': '1\n', 'rebase-apply/last': '1\n',
+                       'rebase-apply/applying': ''})
+        self.prepare()
+        self.assertEqual((self.src / 'hw/misc/new.c').read_text(), 'int newer;\n')
