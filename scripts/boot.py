@@ -96,14 +96,26 @@ def command(opt, scratch):
     return [str(c) for c in cmd] + opt.args
 
 
-def watch_stderr(pipe, log, seen):
+class Messages(threading.Thread):
     """Log QEMU's messages; show those that a user can do something about."""
-    for line in pipe:
-        text = line.decode(errors='replace').rstrip()
-        log.write(f'qemu: {text}\n')
-        if text and not NOISE.search(text):
-            seen.append(re.sub(r'^\S*qemu-system-\w+: ', '', text))
-            print(f'qemu: {seen[-1]}', file=sys.stderr, flush=True)
+
+    def __init__(self, pipe, log):
+        super().__init__()
+        self.pipe, self.log, self.text = pipe, log, ''
+        self.start()
+
+    def run(self):
+        for line in self.pipe:
+            text = line.decode(errors='replace').rstrip()
+            self.log.write(f'qemu: {text}\n')
+            if text and not NOISE.search(text):
+                self.text = re.sub(r'^\S*qemu-system-\w+: ', '', text)
+                print(f'qemu: {self.text}', file=sys.stderr, flush=True)
+
+    def last(self):
+        """The last message of a QEMU that has closed its console."""
+        self.join(10)
+        return self.text
 
 
 class Console:
@@ -116,8 +128,8 @@ class Console:
     def lines(self, deadline=None):
         """Yield lines until the end; raises TimeoutError at the deadline."""
         while True:
-            *whole, self.buffer = self.buffer.split(b'\n')
-            for raw in whole:
+            while b'\n' in self.buffer:     # what is not taken now is there for the next caller
+                raw, _, self.buffer = self.buffer.partition(b'\n')
                 line = raw.replace(b'\r', b'')
                 self.tail.append(line)
                 yield line
@@ -129,7 +141,6 @@ class Console:
             data = os.read(self.child.stdout.fileno(), 65536)
             if not data:
                 if self.buffer:
-                    self.tail.append(self.buffer)
                     yield self.buffer
                 return
             self.log.write(data.decode(errors='replace').replace('\r', ''))
@@ -137,7 +148,7 @@ class Console:
 
     def failure(self, what, hint, log):
         """A Fail, after the last lines of the console."""
-        for line in self.tail:
+        for line in [*self.tail, *([self.buffer] if self.buffer else [])]:
             print('console:', line.decode(errors='replace'), file=sys.stderr)
         return ui.Fail(what, hint, log)
 
@@ -146,11 +157,9 @@ class Console:
 def running(cmd, log, **kw):
     """QEMU as a child that never outlives us."""
     with subprocess.Popen(cmd, stderr=subprocess.PIPE, **kw) as child:
-        seen = []
-        watcher = threading.Thread(target=watch_stderr, args=(child.stderr, log, seen))
-        watcher.start()
+        messages = Messages(child.stderr, log)
         try:
-            yield child, seen
+            yield child, messages
         finally:
             if child.poll() is None:
                 child.terminate()
@@ -158,7 +167,7 @@ def running(cmd, log, **kw):
                 child.wait(10)
             if child.poll() is None:
                 child.kill()
-            watcher.join()
+            messages.join()
 
 
 def run(opt, echo=print):
@@ -173,9 +182,9 @@ def run(opt, echo=print):
         cmd = command(opt, scratch)
         log.write(f'$ {shlex.join(cmd)}\n')
         with running(cmd, log, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                     start_new_session=True) as (child, seen):
+                     start_new_session=True) as (child, messages):
             console = Console(child, log)
-            boot(console, opt, seen, log_path)
+            boot(console, opt, messages, log_path)
             for line in console.lines():
                 if match := re.search(rb'@@pmu-exit (\d+)', line):
                     if match.start():           # output that did not end its line
@@ -188,7 +197,7 @@ def run(opt, echo=print):
                                   'see the console lines above', log_path)
 
 
-def boot(console, opt, seen, log_path):
+def boot(console, opt, messages, log_path):
     """Follow the console up to user space."""
     with ui.Step(f'boot the {opt.name} guest') as step:
         step.update('(starting QEMU)')
@@ -206,8 +215,8 @@ def boot(console, opt, seen, log_path):
             raise console.failure(f'no user space after {opt.timeout:.0f} s',
                                   'look at the console lines above, or give a longer --timeout',
                                   log_path)
-        why = f': {seen[-1]}' if seen else ''
-        raise console.failure(f'QEMU ended before the guest was up{why}',
+        why = messages.last()
+        raise console.failure(f'QEMU ended before the guest was up{why and ": "}{why}',
                               'check the options given to QEMU', log_path)
 
 

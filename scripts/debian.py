@@ -6,7 +6,7 @@
 The archive's address, proxies and the like come from the host's own apt
 configuration when this runs; only the suite and the architecture are ours.
 Downloads land in the user's cache folder under the names that apt gives them,
-so that nothing is fetched twice, and apt itself resumes and verifies them.
+so that nothing is fetched twice; apt's own downloader resumes and verifies them.
 """
 
 import hashlib
@@ -92,9 +92,10 @@ class Apt:
             'APT::Install-Recommends "false";', f'APT::Sandbox::User "{user}";',
             'Acquire::Languages "none";', 'Acquire::Retries "3";', '']))
 
-    def _apt(self, *args, what, cwd=None, log='apt.log'):
-        return ui.run(['apt-get', '-q', '-o', 'Dpkg::Use-Pty=0', *args], log=log, what=what,
-                      hint=OFFLINE, env=self.env, cwd=cwd)
+    def _apt(self, *args, what):
+        # In a folder of its own: apt-get deletes unfinished downloads of the current one.
+        return ui.run(['apt-get', '-q', *args], log='apt.log', what=what, hint=OFFLINE,
+                      env=self.env, cwd=self.dir)
 
     def update(self, max_age_days=30):
         """Fetch the package index, if there is none or it is old."""
@@ -128,48 +129,48 @@ class Apt:
                       f'remove {ui.show(self.dir)} to fetch a new package index')
 
     def _fetch(self, args, folder, what):
-        """Run a downloading apt-get in `folder`, showing how many bytes came.
+        """Download what apt-get with these arguments would; returns the file names.
 
         If that fails, the index may be older than the archive: once more with a new one.
         """
         try:
-            self._fetch_once(args, folder, what)
+            return self._fetch_once(args, folder, what)
         except ui.Fail:
             self.update(max_age_days=0)
-            self._fetch_once(args, folder, what)
+            return self._fetch_once(args, folder, what)
 
     def _fetch_once(self, args, folder, what):
-        uris = self._apt('--print-uris', *args, what=what, cwd=folder)
-        files = [(shlex.split(l)[1], int(shlex.split(l)[2])) for l in uris if l.startswith("'")]
-        todo = [(n, s) for n, s in files if not (folder / n).is_file()
-                or (folder / n).stat().st_size != s]
-        if not todo:
-            return
-        total = sum(s for _, s in todo) / 1e6
+        files = [shlex.split(l) for l in self._apt('--print-uris', *args, what=what)
+                 if l.startswith("'")]          # URI, file name, size, checksum
 
-        def so_far():       # apt writes to the final name, and resumes that
-            have = sum((folder / n).stat().st_size for n, _ in todo if (folder / n).is_file())
-            return f'({have / 1e6:.1f} MB so far)'
+        def size(name):
+            return (folder / name).stat().st_size if (folder / name).is_file() else 0
 
-        with ui.Step(f'download {what}, {total:.1f} MB', so_far):
-            self._apt(*args, what=f'downloading {what}', cwd=folder, log='download.log')
+        todo = []
+        for uri, name, total, checksum in files:
+            if size(name) >= int(total):
+                kind, _, wanted = checksum.partition(':')
+                if digest(folder / name, kind.lower()) == wanted:
+                    continue
+                (folder / name).unlink()        # not the beginning of it, but damaged
+            todo.append((uri, name, total, checksum))
+        # "apt-get download" would start over where this resumes.
+        cmd = ['/usr/lib/apt/apt-helper', 'download-file']
+        for uri, name, _, checksum in todo:
+            cmd += [uri, folder / name, checksum]
+        if todo:
+            total = sum(int(f[2]) for f in todo)
+            with ui.Step(f'download {what}, {total / 1e6:.1f} MB',
+                         lambda: f'({sum(size(f[1]) for f in todo) / 1e6:.1f} MB so far)'):
+                ui.run(cmd, 'download.log', f'downloading {what}', OFFLINE, env=self.env)
+        return [f[1] for f in files]
 
     def fetch(self, *names, what=None):
         """Download packages; returns their .deb files."""
         with ui.lock(ui.CACHE / 'lock', 'a download'):
             self.update()
-            self._fetch(['download', *names], self.debs, what or ' '.join(names))
-            out = subprocess.run(
-                ['apt-cache', 'show', '--no-all-versions', *names],
-                env=self.env, capture_output=True, text=True).stdout
-        debs = []
-        for stanza in out.split('\n\n'):
-            field = dict(re.findall(r'(?m)^(Package|Version|Architecture|SHA256): (.*)', stanza))
-            if field:
-                version = field['Version'].replace(':', '%3a')
-                debs.append(self.debs / f'{field["Package"]}_{version}_{field["Architecture"]}.deb')
-                verify(debs[-1], field['SHA256'])
-        return debs
+            found = self._fetch(['download', *names], self.debs, what or ' '.join(names))
+        return [self.debs / name for name in found]
 
     def source(self, package):
         """Download a source package; returns the path of its .dsc."""
@@ -177,11 +178,8 @@ class Apt:
         with ui.lock(ui.CACHE / 'lock', 'a download'):
             self.update()
             folder.mkdir(parents=True, exist_ok=True)
-            args = ['source', '--download-only', package]
-            self._fetch(args, folder, f'source of {package}')
-            # apt leaves out what the current folder has already.
-            uris = self._apt('--print-uris', *args, what=package, cwd=self.dir)
-        return next(folder / shlex.split(l)[1] for l in uris if '.dsc ' in l)
+            names = self._fetch(['source', package], folder, f'source of {package}')
+        return next(folder / name for name in names if name.endswith('.dsc'))
 
 
 def unpack(deb, folder):
@@ -194,14 +192,14 @@ def unpack(deb, folder):
         raise ui.Fail(str(fail), 'the damaged file was removed; run it again to fetch it anew')
 
 
-def sha256(path):
+def digest(path, kind='sha256'):
     with open(path, 'rb') as handle:
-        return hashlib.file_digest(handle, 'sha256').hexdigest()
+        return hashlib.file_digest(handle, kind).hexdigest()
 
 
 def verify(path, expected):
     """Fail with one line, and remove the file, if its checksum is wrong."""
-    found = sha256(path)
+    found = digest(path)
     if found != expected:
         path.unlink()
         raise ui.Fail(f'bad checksum of {ui.show(path)}: SHA-256 {found[:16]}... '

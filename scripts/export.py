@@ -238,7 +238,8 @@ def checks(base, version):
     yield 'every overlay file is used by some other file', lost
 
     style = []
-    script = ['perl', 'scripts/checkpatch.pl', '--no-tree', '--terse', '--no-summary', '--no-signoff']
+    script = ['perl', 'scripts/checkpatch.pl', '--no-tree', '--terse', '--no-summary',
+              '--no-signoff']
     work = [script + [str(p)] for p in patches]
     work += [script + ['-f', n] for n in files if n.endswith(('.c', '.h', '.py', '.S', '.inc'))]
     for cmd in work:

@@ -7,6 +7,7 @@ The kernel is the package's file, byte for byte.  The RAM disk holds busybox,
 perf with its libraries, guest/init, and the C programs of guest/ARCH.
 """
 
+import contextlib
 import gzip
 import hashlib
 import os
@@ -16,6 +17,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import zlib
 from dataclasses import dataclass
 
 import debian
@@ -31,17 +33,16 @@ class Arch:
     debian: str         # Debian's name
     kernel: str         # meta package of the kernel
     triplet: str        # cross compiler prefix
-    magic: tuple        # (offset, bytes, name): how to recognise a kernel image
+    magic: tuple        # (pattern, name): how to recognise a kernel image
 
 
 ARCHES = {a.name: a for a in (
     Arch('arm', 'arm64', 'linux-image-cloud-arm64', 'aarch64-linux-gnu',
-         ((0x38, b'ARM\x64', 'arm64 Image'), (4, b'zimg', 'EFI zboot image'),
-          (0, b'\x1f\x8b', 'gzip'))),
+         ((rb'.{56}ARM\x64', 'arm64 Image'), (rb'MZ..zimg', 'EFI zboot image'))),
     Arch('power', 'ppc64el', 'linux-image-powerpc64le', 'powerpc64le-linux-gnu',
-         ((0, b'\x7fELF\x02\x01', '64-bit little-endian ELF'),)),
+         ((rb'\x7fELF\x02\x01.{12}\x15\0', 'little-endian ppc64 ELF'),)),
     Arch('x86', 'amd64', 'linux-image-cloud-amd64', 'x86_64-linux-gnu',
-         ((0x202, b'HdrS', 'bzImage'),)),
+         ((rb'.{514}HdrS', 'bzImage'),)),
 )}
 
 
@@ -49,11 +50,14 @@ def check_kernel(path, arch):
     """Refuse a file that cannot be a kernel of this architecture."""
     path = pathlib.Path(path)
     if not path.is_file():
-        raise ui.Fail(f'--kernel {path}: no such file')
+        raise ui.Fail(f'--kernel {path}: {"not a" if path.exists() else "no such"} file')
     with open(path, 'rb') as handle:
         head = handle.read(0x400)
-    if not any(head[o:o + len(m)] == m for o, m, _ in arch.magic):
-        kinds = ' or '.join(name for _, _, name in arch.magic)
+    if arch.name == 'arm' and head[:2] == b'\x1f\x8b':      # QEMU unpacks it
+        with contextlib.suppress(OSError, EOFError, zlib.error), gzip.open(path) as handle:
+            head = handle.read(0x400)
+    if not any(re.match(pattern, head, re.DOTALL) for pattern, _ in arch.magic):
+        kinds = ' or '.join(name for _, name in arch.magic)
         raise ui.Fail(f'--kernel {path} is not a kernel for {arch.debian} (no {kinds} header)',
                       f'give the vmlinuz or vmlinux file of a {arch.debian} kernel')
     return path
@@ -160,13 +164,13 @@ def extract_kernel(deb, folder):
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         ui.run(['sh', '-c', 'dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" --wildcards '
                 '"./boot/vmlinu*"', 'sh', deb, scratch], what=f'unpacking {deb.name}')
-        image = next(pathlib.Path(scratch, 'boot').iterdir())
+        [image] = pathlib.Path(scratch, 'boot').iterdir()
         image.replace(folder / 'kernel')
 
 
 def fetch(arch, folder):
     """Fetch the kernel and user space; the unpacked tree stays in folder/root."""
-    if (folder / 'root').is_dir():
+    if (folder / 'root').is_dir() and (folder / 'kernel').is_file():
         return
     apt = debian.Apt('trixie', arch.debian)
     with ui.lock(ui.CACHE / 'lock', 'a download'):
@@ -179,7 +183,8 @@ def fetch(arch, folder):
     with ui.Step(f'unpack the {arch.name} guest'):
         extract_kernel(image, folder)
         scratch = folder / 'root.part'
-        shutil.rmtree(scratch, ignore_errors=True)
+        for old in (scratch, folder / 'root'):
+            shutil.rmtree(old, ignore_errors=True)
         for deb in debs:
             debian.unpack(deb, scratch)
         scratch.rename(folder / 'root')
@@ -191,7 +196,8 @@ def build(name):
     folder.mkdir(parents=True, exist_ok=True)
     with ui.lock(folder / 'lock', f'the {name} guest'):
         mark, now = folder / 'stamp', stamp(arch)
-        if not (mark.exists() and mark.read_text() == now):
+        if not (mark.exists() and mark.read_text() == now
+                and (folder / 'kernel').is_file() and (folder / 'initrd').is_file()):
             fetch(arch, folder)
             with ui.Step(f'build the {name} guest'):
                 archive, root = Cpio(), folder / 'root'

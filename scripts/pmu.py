@@ -5,7 +5,6 @@
 
 import argparse
 import os
-import pathlib
 import shutil
 import subprocess
 import sys
@@ -28,6 +27,13 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args, **kw):
         super().__init__(*args, formatter_class=Help, allow_abbrev=False, **kw)
 
+    def parse_known_args(self, args=None, namespace=None):
+        # Each command reports its own unknown options, with its own --help.
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f'unrecognized arguments: {" ".join(unknown)}')
+        return found, unknown
+
     def error(self, message):
         print(f"pmu: error: {message}; see '{self.prog} --help'", file=sys.stderr)
         sys.exit(2)
@@ -39,7 +45,7 @@ def positive(kind):
             value = kind(text)
         except ValueError:
             value = 0
-        if value <= 0:
+        if not 0 < value < float('inf'):
             raise argparse.ArgumentTypeError(f'{text!r} is not a number above 0')
         return value
     return parse
@@ -59,8 +65,9 @@ def graph(*targets, qemu_src=None):
         ui.run(['/usr/bin/meson', 'configure', *option, ui.BUILD], 'meson.log', 'meson configure')
     with open(ui.LOGS / 'ninja.log', 'w') as log:
         # The jobs show their progress and errors themselves, on standard error.
-        child = subprocess.Popen(['ninja', '-C', ui.BUILD, '--quiet',
-                                  *(f'{t}.stamp' for t in targets)], stdout=log)
+        child = subprocess.Popen(
+            ['ninja', '-C', ui.BUILD, '--quiet', *(f'{t}.stamp' for t in targets)],
+            stdout=log, env=dict(os.environ, QEMU_PMU_CWD=os.getcwd()))
         try:
             status = child.wait()
         except KeyboardInterrupt:
@@ -110,9 +117,13 @@ def cmd_boot(opt):
     files = {}
     for item in opt.initrd_add:
         source, _, target = item.partition('=')
-        if not source or not target.startswith('/'):
-            raise ui.Fail(f'--initrd-add {item}: expected FILE=/PATH/IN/GUEST', status=2)
+        if not source or not target.startswith('/') or not target.strip('/'):
+            raise ui.Fail(f'--initrd-add {item}: expected FILE=/PATH/IN/GUEST',
+                          "see 'pmu boot --help'", status=2)
         files[target] = source
+    if not opt.run and not opt.shell and not sys.stdin.isatty():
+        raise ui.Fail('no terminal for a shell', "use --run SCRIPT; see 'pmu boot --help'",
+                      status=2)
     for name in [opt.run] * bool(opt.run):
         if not os.path.isfile(name):
             raise ui.Fail(f'--run {name}: no such file')
@@ -123,8 +134,6 @@ def cmd_boot(opt):
         timeout=opt.timeout, args=opt.args)
     if opt.run:
         return boot.run(options, echo=lambda line: print(line, flush=True))
-    if not opt.shell and not sys.stdin.isatty():
-        raise ui.Fail('no terminal for a shell', 'use --run SCRIPT (or --shell to insist)', status=2)
     return boot.shell(options)
 
 
@@ -142,7 +151,9 @@ def cmd_test(opt):
     graph()
     if opt.list:
         return subprocess.call(['/usr/bin/meson', 'test', '-C', ui.BUILD, '--list'])
-    return testing.run(opt.suite, opt.tests, opt.no_rebuild, opt.verbose)
+    if not opt.no_rebuild:
+        graph(*testing.needs(opt.suite, opt.tests))
+    return testing.run(opt.suite, opt.tests, opt.verbose)
 
 
 def cmd_doctor(opt):
@@ -155,8 +166,9 @@ def cmd_clean(opt):
     if not opt.force:
         export.refuse_if_edited()
     for folder in [ui.BUILD] + [ui.CACHE] * opt.downloads:
-        shutil.rmtree(folder, ignore_errors=True)
-        print(f'removed {ui.show(folder)}')
+        if folder.exists():
+            shutil.rmtree(folder)
+            print(f'removed {ui.show(folder)}')
 
 
 # -- the command line -------------------------------------------------------
@@ -165,7 +177,7 @@ def parser():
     top = Parser(prog='pmu', usage='pmu COMMAND [OPTIONS]', epilog=EPILOG,
                  description='Build a QEMU with emulated performance-monitoring units, boot '
                              'unmodified guests on it, and test it.')
-    commands = top.add_subparsers(metavar='COMMAND', dest='command', required=True,
+    commands = top.add_subparsers(metavar='COMMAND', dest='command', required=True, prog='pmu',
                                   parser_class=Parser)
 
     def command(name, function, summary, usage=None):

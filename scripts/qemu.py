@@ -133,11 +133,13 @@ def install(prefix, kind='qemu'):
     prefix = pathlib.Path(prefix).absolute()
     with ui.Step(f'install into {prefix}'):
         (prefix / 'bin').mkdir(parents=True, exist_ok=True)
-        for path in [binary(f'qemu-system-{t}', kind) for t in TARGETS] + [binary('qemu-img', kind)]:
+        for name in [f'qemu-system-{t}' for t in TARGETS] + ['qemu-img']:
+            path = binary(name, kind)
             part = prefix / 'bin' / f'.{path.name}.part'
             shutil.copy2(path, part)
             part.replace(prefix / 'bin' / path.name)
         bundle = folder(kind) / 'qemu-bundle' / PREFIX / 'share'
         for name in ('qemu', 'qemu-firmware'):
-            shutil.copytree(bundle / name, prefix / 'share' / name, dirs_exist_ok=True)
+            shutil.copytree(bundle / name, prefix / 'share' / name, dirs_exist_ok=True,
+                            ignore_dangling_symlinks=True)
     return prefix / 'bin'

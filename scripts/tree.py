@@ -33,16 +33,15 @@ STATE = ui.BUILD / 'qemu' / 'prepared.json'
 PATCHES = ui.ROOT / 'patches'
 OVERLAY_ROOTS = ('accel', 'hw', 'include', 'target', 'pc-bios', 'tests', 'docs')
 NOT_IMPORTED = ('roms', 'debian', '.pc', '.git', 'build')   # large, nothing builds from them
-AUTHOR = ('qemu-pmu developers', 'qemu-pmu@localhost')
+AUTHOR = {'NAME': 'qemu-pmu developers', 'EMAIL': 'qemu-pmu@localhost',
+          'DATE': '2026-01-01T00:00:00Z'}
 OVERLAY = 'overlay: add the new files of qemu-pmu'
 
 # Nothing of the user's git configuration may change what we write.
 ENV = {k: v for k, v in os.environ.items() if not k.startswith('GIT_')}
 ENV.update(GIT_CONFIG_GLOBAL='/dev/null', GIT_CONFIG_NOSYSTEM='1', GIT_ATTR_NOSYSTEM='1',
            LC_ALL='C', GIT_EDITOR=':', GIT_SEQUENCE_EDITOR=':',
-           GIT_AUTHOR_NAME=AUTHOR[0], GIT_AUTHOR_EMAIL=AUTHOR[1],
-           GIT_COMMITTER_NAME=AUTHOR[0], GIT_COMMITTER_EMAIL=AUTHOR[1],
-           GIT_AUTHOR_DATE='2026-01-01T00:00:00Z', GIT_COMMITTER_DATE='2026-01-01T00:00:00Z')
+           **{f'GIT_{who}_{k}': v for who in ('AUTHOR', 'COMMITTER') for k, v in AUTHOR.items()})
 CONFIG = [word for setting in (
     'core.abbrev=12', 'diff.algorithm=myers', 'gc.auto=0', 'core.autocrlf=false',
     'core.quotepath=false', 'core.fileMode=true', 'core.hooksPath=/dev/null',
@@ -78,15 +77,16 @@ def in_overlay(name):
     parts = name.split('/')
     return (parts[0] in OVERLAY_ROOTS and len(parts) > 1 and '__pycache__' not in parts
             and not any(p.startswith('.') for p in parts)
-            and not name.endswith(('~', '.orig', '.rej', '.pyc'))
+            and not name.endswith(('~', '.orig', '.rej', '.pyc', '.part'))
             and not re.fullmatch(r'docs/[^/]*\.md', name))
 
 
 def overlay_files():
     """The project's files that become new files of QEMU, relative to its root."""
-    found = [os.path.relpath(os.path.join(folder, name), ui.ROOT) for top in OVERLAY_ROOTS
+    found = [os.path.join(folder, name) for top in OVERLAY_ROOTS
              for folder, _, files in os.walk(ui.ROOT / top) for name in files]
-    return sorted(filter(in_overlay, found))
+    return sorted(name for path in found if os.path.isfile(path)
+                  and in_overlay(name := os.path.relpath(path, ui.ROOT)))
 
 
 def series():
@@ -111,8 +111,7 @@ def stamp(base):
     """A hash of all that determines the prepared tree."""
     digest = hashlib.sha256(base.encode())
     for path in [ui.ROOT / f for f in overlay_files()] + series():
-        data = path.read_bytes()
-        mode = os.access(path, os.X_OK)
+        data, mode = path.read_bytes(), os.access(path, os.X_OK)
         digest.update(f'\0{path.relative_to(ui.ROOT)}\0{mode}\0{len(data)}\0'.encode() + data)
     return digest.hexdigest()
 
@@ -127,20 +126,19 @@ def state():
 # -- the stock source -------------------------------------------------------
 
 def check_version(version, where):
-    known = bases()
-    if not re.fullmatch(re.escape(known['branch']) + r'\.\d+', version):
-        raise ui.Fail(f'{where} is QEMU {version}, but the series is for {known["branch"]}.x',
+    branch = bases()['branch']
+    if not re.fullmatch(re.escape(branch) + r'\.\d+', version):
+        raise ui.Fail(f'{where} is QEMU {version}, but the series is for {branch}.x',
                       'give --qemu-src a release of that branch')
 
 
 def source_package():
     """Fetch the pinned source package (or a newer point release of it)."""
-    known = bases()
-    folder = ui.CACHE / 'source'
-    pinned = folder / known['dsc']
-    apt = debian.Apt(known['suite'], 'amd64')
-    whole = all((folder / name).is_file() for name in known['sha256'])
-    dsc = pinned if whole else apt.source(known['package'])
+    known, folder = bases(), ui.CACHE / 'source'
+    if all((folder / name).is_file() for name in known['sha256']):
+        dsc = folder / known['dsc']
+    else:
+        dsc = debian.Apt(known['suite'], 'amd64').source(known['package'])
     if dsc.name == known['dsc']:
         with ui.Step('checksums of the QEMU source'):
             for name, checksum in known['sha256'].items():
@@ -158,7 +156,7 @@ def import_base(qemu_src=None):
         if not path.exists():
             raise ui.Fail(f'--qemu-src {qemu_src}: no such file or folder')
         base = hashlib.sha256(str(path).encode()).hexdigest()[:8]
-        base += '' if path.is_dir() else '-' + debian.sha256(path)[:12]
+        base += '' if path.is_dir() else '-' + debian.digest(path)[:12]
     else:
         path = source_package()
         base = path.name.removesuffix('.dsc').replace('~', '-')
@@ -208,11 +206,10 @@ def edits():
     now = state()
     if not now or not (SRC / '.git').exists():
         return []
-    files = paths('diff', '-z', '--name-only', '--no-renames', now['tip'], cwd=SRC)
-    files += paths('ls-files', '-z', '--others', '--exclude-standard', cwd=SRC)
-    if not files and git('rev-parse', 'HEAD', cwd=SRC) != now['tip']:
-        files = ['a commit message']
-    return sorted(files)
+    files = paths('diff', '-z', '--name-only', '--no-renames', now['tip'], cwd=SRC) + \
+        paths('ls-files', '-z', '--others', '--exclude-standard', cwd=SRC)
+    reworded = not files and git('rev-parse', 'HEAD', cwd=SRC) != now['tip']
+    return ['a commit message'] if reworded else sorted(files)
 
 
 def overlay_commit(base_commit):
@@ -235,8 +232,8 @@ def stage(commit):
     if (STAGE / '.git').exists():
         own = pathlib.Path(git('rev-parse', '--absolute-git-dir', cwd=STAGE))
         (own / 'index.lock').unlink(missing_ok=True)
-        for name in ('rebase-apply', 'rebase-merge'):
-            shutil.rmtree(own / name, ignore_errors=True)
+        shutil.rmtree(own / 'rebase-apply', ignore_errors=True)
+        shutil.rmtree(own / 'rebase-merge', ignore_errors=True)
     checkout(STAGE, commit)
 
 

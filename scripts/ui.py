@@ -40,9 +40,9 @@ class Fail(Exception):
 
 
 def show(path):
-    """A path as short as it can be: relative to the current folder if below."""
-    try:
-        return str(pathlib.Path(path).relative_to(pathlib.Path.cwd()))
+    """A path as short as it can be: relative to the user's folder if below."""
+    try:        # a job of the build graph runs elsewhere than its user
+        return str(pathlib.Path(path).relative_to(os.environ.get('QEMU_PMU_CWD') or os.getcwd()))
     except ValueError:
         return str(path)
 
@@ -200,7 +200,8 @@ def main(function):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     except OSError as error:
-        hint = {errno.ENOSPC: "free some space ('./pmu doctor' shows where it goes), then run it again",
+        hint = {errno.ENOSPC: "free some space ('./pmu doctor' shows where it goes), "
+                              'then run it again',
                 errno.EACCES: 'check the permissions of that path',
                 errno.EROFS: 'set QEMU_PMU_BUILD and XDG_CACHE_HOME to folders that can be written'}
         print(f'pmu: error: {error.filename or "write"}: {error.strerror or error}'

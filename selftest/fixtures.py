@@ -102,6 +102,16 @@ def wait_for(condition, what, seconds=60):
     return value
 
 
+def finish(child, seconds=60):
+    """The outcome of a child process; one that hangs is ended, and fails the test."""
+    try:
+        out, err = child.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        child.terminate()
+        raise
+    return subprocess.CompletedProcess(child.args, child.returncode, out, err)
+
+
 class Project:
     """A project in a temporary folder whose path has a space."""
 
@@ -132,8 +142,7 @@ class Project:
     def run(self, *args, **kw):
         """Run Python with these arguments in the project."""
         with self.popen(*args, **kw) as child:
-            out, err = child.communicate()
-        return subprocess.CompletedProcess(args, child.returncode, out, err)
+            return finish(child)
 
     def pmu(self, *args, **kw):
         return self.run('scripts/pmu.py', *args, **kw)

@@ -3,7 +3,6 @@
 
 import os
 import subprocess
-import unittest
 
 import fixtures
 from fixtures import FILES, MERGED, MESON, PATCH_NAME, QEMU, one_line, read, write
@@ -44,6 +43,14 @@ class Prepare(fixtures.TreeTest):
         self.prepare()
         self.assertFalse((self.src / 'tests/qtest/new-test.c').exists())
         self.assertEqual((self.src / 'hw/misc/meson.build').read_text(), MESON)
+
+    def test_litter(self):
+        """editors' and interrupted writers' leftovers are no new files, nor are docs/*.md"""
+        litter = ('hw/misc/new.c~', 'hw/misc/new.c.part', 'hw/misc/.new.c.swp', 'hw/x.orig',
+                  'tests/__pycache__/x.py', 'docs/page.md')
+        write(self.project.root, dict.fromkeys(litter, 'x'))
+        self.prepare()
+        self.assertEqual(read(self.src).keys() - QEMU.keys(), FILES.keys())
 
     def edit_both(self, name):
         self.prepare()
@@ -149,9 +156,7 @@ class Prepare(fixtures.TreeTest):
         wanted, home = read(self.src), self.project.home
         self.setUp()
         home = self.project.home
-        write(home, {'.gitconfig': '[core]\nautocrlf = true\nhooksPath = ~/hooks\n'
-                                   '[commit]\ngpgsign = true\n[am]\nthreeWay = false\n'
-                                   '[apply]\nwhitespace = error-all\nignoreWhitespace = change\n',
+        write(home, {'.gitconfig': 'whoever reads this gets an error\n',
                      '.config/git/attributes': '* text eol=crlf\n',
                      '.config/git/ignore': '*\n',
                      **{f'hooks/{h}': '#!/bin/sh\nexit 1\n' for h in
@@ -163,6 +168,29 @@ class Prepare(fixtures.TreeTest):
                               GIT_CONFIG_VALUE_0=str(home / 'hooks'),
                               GIT_OBJECT_DIRECTORY='/nowhere', GIT_NAMESPACE='other'))
         self.assertEqual(read(self.src), wanted)
+
+    def test_interrupted(self):
+        """Ctrl-C while files are written ends in a whole tree, which is not taken for edited"""
+        self.prepare()
+        write(self.project.root, {'hw/misc/new.c': 'int newer;\n'})
+        write(self.project.top, {'bin/git': '#!/bin/sh\ncase "$*" in *"/qemu/src checkout "*)\n'
+                                 '/usr/bin/git "$@"; kill -INT $PPID; exit;; esac\n'
+                                 'exec /usr/bin/git "$@"\n'})
+        (self.project.top / 'bin/git').chmod(0o755)
+        path = f'{self.project.top}/bin:{os.environ["PATH"]}'
+        done = self.prepare(ok=False, env=dict(self.project.env, PATH=path))
+        self.assertEqual(done.returncode, 130, done.stderr)
+        self.assertIn('interrupted; run the same command again', done.stderr)
+        write(self.project.root, {'hw/misc/new.c': 'int newest;\n'})
+        self.prepare()
+        self.assertEqual((self.src / 'hw/misc/new.c').read_text(), 'int newest;\n')
+
+    def test_remembered(self):
+        """--qemu-src is remembered: later commands need not repeat it, nor fetch another"""
+        self.prepare()
+        write(self.project.root, {'hw/misc/new.c': 'int newer;\n'})
+        self.project.run('scripts/step.py', 'prepare', self.project.top / 'stamp', '')
+        self.assertEqual((self.src / 'hw/misc/new.c').read_text(), 'int newer;\n')
 
     def test_killed(self):
         """after a kill in the middle, the same command goes on"""

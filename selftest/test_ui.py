@@ -1,13 +1,117 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Errors are one line that says what, where the log is and what to do."""
 
+import errno
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
 import unittest
+from unittest import mock
 
 import ui
+from fixtures import PYTHON, ROOT, finish, one_line, wait_for
 
 
 class Errors(unittest.TestCase):
+    def setUp(self):
+        temp = tempfile.TemporaryDirectory()
+        self.addCleanup(temp.cleanup)
+        self.top = pathlib.Path(temp.name)
+        patch = mock.patch.multiple(ui, LOGS=self.top / 'logs')
+        patch.start()
+        self.addCleanup(patch.stop)
+
     def test_fail_is_one_line(self):
         """a failure names what went wrong, then its log, then what to do"""
         self.assertEqual(str(ui.Fail('it broke', 'mend it', '/x/it.log')),
                          'it broke (log: /x/it.log); mend it')
+
+    def test_run(self):
+        """a failed command is quoted by the line that says why, and its output is in the log"""
+        for text, why in (('one\ntwo', 'two'), ('one\nan ERROR\nmade 2 files', 'an ERROR'),
+                          ('E: broken\nsee above', 'E: broken'), ('', 'it said nothing'),
+                          ('cannot write: No space left on device\nerror: exiting',
+                           'cannot write: No space left on device')):
+            with self.assertRaises(ui.Fail) as caught:
+                ui.run(['sh', '-c', 'echo "$1"; exit 3', 'sh', text], 'x.log', 'the work',
+                       'mend it')
+            self.assertEqual(str(caught.exception),
+                             f'the work failed: {why} (log: {self.top}/logs/x.log); mend it')
+            self.assertIn(text, (self.top / 'logs/x.log').read_text())
+
+    def test_run_missing(self):
+        """a program that is not installed is named, with the command that helps"""
+        with self.assertRaisesRegex(ui.Fail, "^no-such-program is not installed; './pmu doctor'"):
+            ui.run(['no-such-program'])
+
+    def test_run_lines(self):
+        """the lines of a command's output are returned, and shown one by one as they come"""
+        seen = []
+        self.assertEqual(ui.run(['printf', r'a\n\nb \xff'], on_line=seen.append), seen)
+        self.assertEqual(seen, ['a', '', 'b \ufffd'])
+
+    def start(self, statement):
+        return subprocess.Popen([*PYTHON, '-c', f'''
+import sys
+sys.path.insert(0, {str(ROOT / "scripts")!r})
+import ui
+def main(_):
+    {statement}
+ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                env=dict(os.environ, QEMU_PMU_BUILD=str(self.top)))
+
+    def main(self, statement):
+        with self.start(statement) as child:
+            return finish(child)
+
+    def test_interrupted(self):
+        """Ctrl-C and kill end the command that is running, before pmu itself ends"""
+        pid = self.top / 'pid'
+        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            command = ['sh', '-c', f'echo $$ > {pid}.part; mv {pid}.part {pid}; exec sleep 1000']
+            with self.start(f'ui.run({command})') as child:
+                wait_for(pid.exists, 'process')
+                child.send_signal(number)
+                done = finish(child)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertNotIn('Traceback', done.stderr)
+            self.assertFalse(pathlib.Path('/proc', pid.read_text().strip()).exists())
+            pid.unlink()
+
+    def test_main(self):
+        """each way to end has its exit status, and says so in at most one line"""
+        for statement, status, texts in (
+                ('return None', 0, None), ('return 7', 7, None),
+                ('raise BrokenPipeError', 141, None),
+                ('raise ui.Fail("a", "b")', 1, ['a; b']),
+                ('raise ui.Fail("a", status=2)', 2, ['a']),
+                (f'raise OSError({errno.ENOSPC}, "full", "/x")', 1, ['/x: full; free some space']),
+                (f'raise OSError({errno.EROFS}, "ro", "/x")', 1, ['/x: ro; set QEMU_PMU_BUILD']),
+                (f'raise OSError({errno.EACCES}, "no", "/x")', 1, ['/x: no; check the permissions']),
+                ('raise TimeoutError("late")', 1, ['late; run it again']),
+                ('raise KeyError("k")', 1, ['internal error', 'crash.log'])):
+            done = self.main(statement)
+            if texts:
+                one_line(self, done, status, *texts)
+            else:
+                self.assertEqual((done.returncode, done.stderr), (status, ''), statement)
+
+    def test_pipe(self):
+        """a reader that has gone away is no error message"""
+        done = subprocess.run(['sh', '-c', '"$@" | true', 'sh', *PYTHON, ROOT / 'scripts/pmu.py',
+                               'boot', '--help'], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+
+    def test_write(self):
+        """a file is written whole, and only when its content differs"""
+        path = self.top / 'new/file'
+        self.assertTrue(ui.write(path, 'text'))
+        before = path.stat().st_mtime_ns
+        self.assertFalse(ui.write(path, b'text'))
+        self.assertEqual(path.stat().st_mtime_ns, before)
+        with mock.patch('pathlib.Path.replace', side_effect=KeyboardInterrupt), \
+                self.assertRaises(KeyboardInterrupt):
+            ui.write(path, 'other')
+        self.assertEqual(path.read_text(), 'text')

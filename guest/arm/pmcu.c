@@ -406,13 +406,13 @@ static void print_table(const Pmcu *p, const uint8_t *records, unsigned count)
             printf(" %7u%s\n", cid(records, p, 2, slot),
                    p->cpus[i].cpu == opt.load_cpu ? "  <- busy" : "");
         }
+        putchar('\n');
     }
-    putchar('\n');
 }
 
 /* What the records of all runs showed. */
 static struct {
-    unsigned records, fields;           /* fields: records x online CPUs */
+    unsigned records, values, empty;    /* records x online CPUs, x other slots */
     unsigned short_windows, not_zero, wrong_sum, stray_cid1, wrong_load;
     unsigned loader_seen, overrun;
     uint64_t least;
@@ -431,11 +431,12 @@ static void look_at(const Pmcu *p, const uint8_t *record)
             work += value(record, p, e, slot);
         }
         if (!cpu) {
+            seen.empty++;
             seen.not_zero += cycles || work || cid(record, p, 1, slot) ||
                              cid(record, p, 2, slot);
             continue;
         }
-        seen.fields++;
+        seen.values++;
         seen.least = cycles < seen.least ? cycles : seen.least;
         seen.short_windows += cycles < window;
         seen.wrong_sum += work < cycles - cycles / 10 || work > cycles + cycles / 10;
@@ -467,28 +468,29 @@ static void collect(const Pmcu *p, const uint8_t *records, unsigned count)
 /* The rules that hold whatever the host's speed. */
 static void judge(void)
 {
-    rule(!seen.short_windows, "every online CPU counts at least the window of %llu "
-         "cycles (%u of %u values are short, the least is %llu)",
-         opt.period_ms * 1000000ull, seen.short_windows, seen.fields,
+    rule(!seen.short_windows, "every CPU counts at least the %llu cycles of the "
+         "window: %u of %u values, the least is %llu", opt.period_ms * 1000000ull,
+         seen.values - seen.short_windows, seen.values,
          (unsigned long long)seen.least);
-    rule(!seen.not_zero, "slots without a CPU are zero (%u are not)", seen.not_zero);
-    rule(!seen.stray_cid1, "CID1 is 0 under a kernel at EL2 (%u are not)",
-         seen.stray_cid1);
-    rule(!seen.overrun, "nothing is written beyond the last record (%u bytes are)",
+    rule(!seen.not_zero, "slots without a CPU are zero: %u of %u",
+         seen.empty - seen.not_zero, seen.empty);
+    rule(!seen.stray_cid1, "CID1 is 0 under a kernel at EL2: %u of %u",
+         seen.values - seen.stray_cid1, seen.values);
+    rule(!seen.overrun, "nothing is written beyond the last record: %u bytes",
          seen.overrun);
     /*
      * The counters of a CPU stop one after the other, and virtual time runs
      * between them; and a record may fall into a moment when the host has the
      * busy CPU stopped. So a few records may differ, but not many.
      */
-    rule(seen.wrong_sum * 4 <= seen.fields, "user and kernel cycles add up to the "
-         "cycle counter (%u of %u are off by 10 %% or more)", seen.wrong_sum,
-         seen.fields);
-    rule(seen.loader_seen * 2 > seen.records, "CID2 of the busy CPU's slot is the PID "
-         "of its program (in %u of %u records)", seen.loader_seen, seen.records);
+    rule(seen.wrong_sum * 4 <= seen.values, "user and kernel cycles add up to the "
+         "cycle counter within 10 %%: %u of %u", seen.values - seen.wrong_sum,
+         seen.values);
+    rule(seen.loader_seen * 2 > seen.records, "CID2 in the busy CPU's slot is the PID "
+         "of its program: %u of %u records", seen.loader_seen, seen.records);
     if (!opt.syscalls) {                /* that load is at EL2 most of the time */
         rule(seen.wrong_load * 4 <= seen.records, "the busy CPU's slot has the most "
-             "user cycles (not so in %u of %u records)", seen.wrong_load,
+             "user cycles: %u of %u records", seen.records - seen.wrong_load,
              seen.records);
     }
 }
@@ -506,7 +508,7 @@ static unsigned number(const char *text, const char *name, unsigned min, unsigne
 
 static const char usage[] =
     "usage: pmcu [--samples N] [--period MS] [--die N] [--load CPU] [--syscalls] [--tap]\n"
-    "  --samples N   samples per run (default 4; up to what a 2 MiB page holds)\n"
+    "  --samples N   how many samples (default 4)\n"
     "  --period MS   length of a sample in ms (default 10)\n"
     "  --die N       which PMCU (default 0)\n"
     "  --load CPU    which CPU to load (default 1)\n"
@@ -598,7 +600,7 @@ int main(int argc, char **argv)
     if (opt.tap) {
         printf("1..%u\n", checks);
     } else {
-        printf("%u of %u rules hold.\n", checks - broken, checks);
+        printf("\n%u of %u rules hold.\n", checks - broken, checks);
     }
     return broken != 0;
 }

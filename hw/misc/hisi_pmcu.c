@@ -1,0 +1,834 @@
+/*
+ * HiSilicon PMCU (Performance Monitor Control Unit)
+ *
+ * One PMCU per CPU die samples the PMUv3 counters of all CPUs of the die
+ * without help of their software. For each sub-sample it fetches the next few
+ * events of a list in memory, programs them into every CPU, lets the counters
+ * run for a fixed time, stops all of them, and writes one record with the
+ * values and the context IDs of all CPUs to memory. An interrupt reports the
+ * end of the list.
+ *
+ * The counters are those of the emulated CPUs, reached through the external
+ * PMU view (target/arm/pmu-ext.h): what a CPU cannot count reads 0.
+ *
+ * The steps between two counting windows take no virtual time, so the states
+ * FETCH, PROGRAM, READ and STORE are never visible:
+ *
+ *            TRIGGER                  last record stored
+ *   IDLE ---------------> COUNT ---------------------------> IDLE
+ *     ^                   |  ^ |                INT_STAT.DONE was clear
+ *     |   BRK, KILL_BASE, |  | | timer,
+ *     +-------------------+  +-+ record stored
+ *     |     DMA error     |
+ *     |                   |           last record stored
+ *     |                   +---------------------------> DONE_HOLD
+ *     |    BRK, INT_CLR.DONE                       |  INT_STAT.DONE was set
+ *     +--------------------------------------------+
+ *
+ * Not modelled: any state that a real PMCU shares with other agents on the
+ * external PMU view, and the time its own bus accesses take.
+ *
+ * There is no public hardware manual. The registers and the record layout are
+ * those that the Linux driver and its documentation describe ("Add support
+ * for HiSilicon PMCU", RFC of February 2023); docs/specs/hisi-pmcu.rst says
+ * what is known from there and what had to be decided here.
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "hw/misc/hisi_pmcu.h"
+#include "exec/address-spaces.h"
+#include "hw/core/cpu.h"
+#include "hw/irq.h"
+#include "hw/qdev-properties.h"
+#include "migration/vmstate.h"
+#include "qapi/error.h"
+#include "qemu/bitmap.h"
+#include "qemu/bswap.h"
+#include "qemu/error-report.h"
+#include "qemu/log.h"
+#include "qemu/module.h"
+#include "system/dma.h"
+#include "target/arm/multiprocessing.h"
+#include "trace.h"
+
+/*
+ * RAM is the only valid DMA target. This also keeps the device away from its
+ * own registers, where the re-entrancy guard of MMIO does not help: records
+ * are written from a timer.
+ */
+static const MemTxAttrs hisi_pmcu_dma_attrs = { .memory = 1 };
+
+/* Storage behind a register: the bits that hold what was written last */
+static uint32_t hisi_pmcu_rw_mask(hwaddr offset)
+{
+    switch (offset) {
+    case A_EVENT_BASE_H:
+    case A_EVENT_BASE_L:
+    case A_KILL_BASE_H:
+    case A_KILL_BASE_L:
+    case A_STORE_BASE_H:
+    case A_STORE_BASE_L:
+    case A_WAIT_CNT:
+        return UINT32_MAX;
+    case A_FSM_CFG:
+        return HISI_PMCU_FSM_CFG_MASK;
+    case A_COMP:
+        return R_COMP_ENABLE_MASK;
+    case A_INT_EN:
+    case A_INT_MSK:
+        return HISI_PMCU_INT_MASK;
+    case A_PMCR:
+        return HISI_PMCU_PMCR_MASK;
+    case A_PMCCFILTR:
+        return R_PMCCFILTR_FILTER_MASK;
+    default:
+        return 0;
+    }
+}
+
+static uint64_t hisi_pmcu_reg64(HisiPmcuState *s, unsigned high, unsigned low)
+{
+    return deposit64(s->regs[low], 32, 32, s->regs[high]);
+}
+
+static unsigned hisi_pmcu_ev_len(const HisiPmcuRun *run)
+{
+    return FIELD_EX32(run->fsm_cfg, FSM_CFG, EV_LEN);
+}
+
+static unsigned hisi_pmcu_nr_loop(const HisiPmcuRun *run)
+{
+    return FIELD_EX32(run->fsm_cfg, FSM_CFG, NR_LOOP);
+}
+
+static unsigned hisi_pmcu_nr_pmu(const HisiPmcuRun *run)
+{
+    return FIELD_EX32(run->fsm_cfg, FSM_CFG, NR_PMU);
+}
+
+static uint64_t hisi_pmcu_window_ns(const HisiPmcuRun *run)
+{
+    /* Our decision: no time at all counts as one tick, so time moves on. */
+    return (uint64_t)MAX(run->wait_cnt, 1) * HISI_PMCU_TICK_NS;
+}
+
+static void hisi_pmcu_update_irq(HisiPmcuState *s)
+{
+    int level = (s->regs[R_INT_STAT] & s->regs[R_INT_EN] &
+                 ~s->regs[R_INT_MSK]) != 0;
+
+    trace_hisi_pmcu_irq(s->sccl_id, s->regs[R_INT_STAT], level);
+    qemu_set_irq(s->irq, level);
+}
+
+/* The CPUs of the die, found when the machine is complete */
+static void hisi_pmcu_find_cpus(HisiPmcuState *s)
+{
+    CPUState *cs;
+
+    if (s->cpus_found) {
+        return;
+    }
+    s->cpus_found = true;
+
+    CPU_FOREACH(cs) {
+        ARMCPU *cpu = ARM_CPU(cs);
+        uint64_t mpidr = arm_cpu_mp_affinity(cpu);
+        unsigned core = extract64(mpidr, 0, 8);
+        unsigned cluster = extract64(mpidr, 8, 8);
+
+        /* Aff3:Aff2 */
+        if (((extract64(mpidr, 32, 8) << 8) | extract64(mpidr, 16, 8)) ==
+            s->sccl_id && cluster < s->nr_cluster &&
+            core < HISI_PMCU_CPUS_PER_CLUSTER) {
+            s->cpu[hisi_pmcu_slot(s->nr_cluster, cluster, core)] = cpu;
+        }
+    }
+}
+
+/* Is this a run that may be started? */
+static bool hisi_pmcu_run_valid(const HisiPmcuRun *run, unsigned *error,
+                                const char **reason)
+{
+    unsigned ev_len = hisi_pmcu_ev_len(run);
+    unsigned nr_pmu = hisi_pmcu_nr_pmu(run);
+
+    *error = HISI_PMCU_ERR_CFG;
+    if (nr_pmu == 0 ||
+        nr_pmu > (run->comp ? HISI_PMCU_COMP_MAX_COUNTERS :
+                  HISI_PMCU_MAX_COUNTERS)) {
+        *reason = "NR_PMU out of range";
+        return false;
+    }
+    if (ev_len == 0 || ev_len > HISI_PMCU_MAX_EV_LEN) {
+        *reason = "EV_LEN out of range";
+        return false;
+    }
+    if (ev_len % nr_pmu) {
+        *reason = "EV_LEN is not a multiple of NR_PMU";
+        return false;
+    }
+    if (hisi_pmcu_nr_loop(run) == 0) {
+        *reason = "NR_LOOP is 0";
+        return false;
+    }
+
+    *error = HISI_PMCU_ERR_ADDR;
+    if (!QEMU_IS_ALIGNED(run->event_base, 4)) {
+        *reason = "EVENT_BASE is not aligned to 4 bytes";
+        return false;
+    }
+    if (!QEMU_IS_ALIGNED(run->store, 8)) {
+        *reason = "STORE_BASE is not aligned to 8 bytes";
+        return false;
+    }
+    if (run->kill_base <= run->store) {
+        *reason = "KILL_BASE is not above STORE_BASE";
+        return false;
+    }
+
+    *error = HISI_PMCU_ERR_NONE;
+    *reason = NULL;
+    return true;
+}
+
+/* Translate the run's configuration into that of the CPUs' PMUs. */
+static void hisi_pmcu_set_pmu_config(HisiPmcuState *s)
+{
+    HisiPmcuRun *run = &s->run;
+
+    /*
+     * Compatibility mode leaves the counters below HPMN, and with them PMCR
+     * and the cycle counter, to a guest hypervisor's guests.
+     */
+    s->pmu.first = run->comp ? HISI_PMCU_COMP_FIRST : 0;
+    s->pmu.nr_counters = hisi_pmcu_nr_pmu(run);
+    s->pmu.cycles = !run->comp;
+    s->pmu.pmcr = run->pmcr;
+    s->pmu.pmccfiltr = run->pmccfiltr;
+    memcpy(s->pmu.evtyper, run->events, sizeof(s->pmu.evtyper));
+}
+
+/*
+ * Stop the counters of all CPUs and only then read them, so that all values
+ * of a record belong to the same time. Leaves a complete record in s->record,
+ * with zeros for slots whose CPU was not on for the whole window.
+ */
+static void hisi_pmcu_stop_and_read(HisiPmcuState *s)
+{
+    unsigned nr_pmu = s->pmu.nr_counters;
+    uint64_t value[HISI_PMCU_MAX_COUNTERS + 1];
+    unsigned slot, i;
+
+    memset(s->record, 0,
+           hisi_pmcu_record_size(s->nr_slots, nr_pmu, s->run.comp));
+
+    for (slot = find_first_bit(s->started, s->nr_slots); slot < s->nr_slots;
+         slot = find_next_bit(s->started, s->nr_slots, slot + 1)) {
+        uint32_t cid1, cid2;
+
+        arm_pmu_ext_stop(s->cpu[slot], &s->pmu);
+        arm_pmu_ext_contextidr(s->cpu[slot], &cid1, &cid2);
+        stl_le_p(s->record + hisi_pmcu_cid1_offset(slot), cid1);
+        stl_le_p(s->record + hisi_pmcu_cid2_offset(s->nr_slots, slot), cid2);
+    }
+
+    for (slot = find_first_bit(s->started, s->nr_slots); slot < s->nr_slots;
+         slot = find_next_bit(s->started, s->nr_slots, slot + 1)) {
+        if (!arm_pmu_ext_read(s->cpu[slot], &s->pmu, value, &value[nr_pmu])) {
+            stl_le_p(s->record + hisi_pmcu_cid1_offset(slot), 0);
+            stl_le_p(s->record + hisi_pmcu_cid2_offset(s->nr_slots, slot), 0);
+            continue;
+        }
+        for (i = 0; i < nr_pmu + s->pmu.cycles; i++) {
+            stq_le_p(s->record + hisi_pmcu_event_offset(s->nr_slots, i, slot),
+                     value[i]);
+        }
+    }
+
+    bitmap_zero(s->started, s->nr_slots);
+}
+
+/* End a run early: nothing more is stored, and BRK instead of DONE is set. */
+static void hisi_pmcu_stop_run(HisiPmcuState *s, unsigned error)
+{
+    s->state = HISI_PMCU_IDLE;
+    s->error = error;
+    s->regs[R_INT_STAT] |= R_INT_STAT_BRK_MASK;
+    hisi_pmcu_update_irq(s);
+}
+
+static void hisi_pmcu_dma_error(HisiPmcuState *s, unsigned error,
+                                uint64_t addr, uint32_t len)
+{
+    const char *what = error == HISI_PMCU_ERR_DMA_READ ? "read" : "write";
+
+    trace_hisi_pmcu_dma_error(s->sccl_id, what, addr, len);
+    qemu_log_mask(LOG_GUEST_ERROR,
+                  "%s: DMA %s of %" PRIu32 " bytes at 0x%" PRIx64
+                  " failed, run stopped\n", __func__, what, len, addr);
+    hisi_pmcu_stop_run(s, error);
+}
+
+/* Fetch the next events, program all CPUs and open the counting window. */
+static void hisi_pmcu_start_subsample(HisiPmcuState *s)
+{
+    HisiPmcuRun *run = &s->run;
+    uint64_t addr = run->event_base + 4 * run->pos;
+    uint32_t len = 4 * hisi_pmcu_nr_pmu(run);
+    uint32_t words[HISI_PMCU_MAX_COUNTERS] = { };
+    unsigned slot, i;
+    int64_t now;
+
+    /* The list is read once: what was checked is what is used */
+    if (dma_memory_read(&s->dma_as, addr, words, len, hisi_pmcu_dma_attrs)) {
+        hisi_pmcu_dma_error(s, HISI_PMCU_ERR_DMA_READ, addr, len);
+        return;
+    }
+    for (i = 0; i < ARRAY_SIZE(words); i++) {
+        run->events[i] = le32_to_cpu(words[i]);
+    }
+    hisi_pmcu_set_pmu_config(s);
+
+    for (slot = 0; slot < s->nr_slots; slot++) {
+        if (s->cpu[slot] && arm_pmu_ext_start(s->cpu[slot], &s->pmu)) {
+            set_bit(slot, s->started);
+        }
+    }
+
+    /*
+     * The window opens when the last CPU has started, so that no counter that
+     * counts all of the time can come out below the window's length.
+     */
+    s->state = HISI_PMCU_COUNT;
+    now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    trace_hisi_pmcu_start(s->sccl_id, run->loop, run->pos,
+                          hisi_pmcu_window_ns(run), now);
+    timer_mod_ns(&s->timer, now + hisi_pmcu_window_ns(run));
+}
+
+static void hisi_pmcu_complete(HisiPmcuState *s)
+{
+    trace_hisi_pmcu_done(s->sccl_id, s->stored);
+    if (s->regs[R_INT_STAT] & R_INT_STAT_DONE_MASK) {
+        /*
+         * The guest has yet to clear the DONE of the run before this one. The
+         * Linux driver does that after it has triggered this run, which must
+         * not take away our DONE as well: keep it until INT_CLR is written.
+         */
+        trace_hisi_pmcu_hold(s->sccl_id);
+        s->state = HISI_PMCU_DONE_HOLD;
+        return;
+    }
+    s->state = HISI_PMCU_IDLE;
+    s->regs[R_INT_STAT] |= R_INT_STAT_DONE_MASK;
+    hisi_pmcu_update_irq(s);
+}
+
+/* The end of a counting window */
+static void hisi_pmcu_timer(void *opaque)
+{
+    HisiPmcuState *s = opaque;
+    HisiPmcuRun *run = &s->run;
+    uint32_t size = hisi_pmcu_record_size(s->nr_slots, hisi_pmcu_nr_pmu(run),
+                                          run->comp);
+
+    hisi_pmcu_stop_and_read(s);
+
+    if (run->kill_base - run->store < size) {
+        trace_hisi_pmcu_kill(s->sccl_id, run->store, size, run->kill_base);
+        qemu_log_mask(LOG_GUEST_ERROR,
+                      "%s: record of %" PRIu32 " bytes at 0x%" PRIx64
+                      " would pass KILL_BASE 0x%" PRIx64 ", run stopped\n",
+                      __func__, size, run->store, run->kill_base);
+        hisi_pmcu_stop_run(s, HISI_PMCU_ERR_KILL);
+        return;
+    }
+
+    /* Look before writing: a record must not be left half written */
+    if (!dma_memory_valid(&s->dma_as, run->store, size,
+                          DMA_DIRECTION_FROM_DEVICE, hisi_pmcu_dma_attrs) ||
+        dma_memory_write(&s->dma_as, run->store, s->record, size,
+                         hisi_pmcu_dma_attrs)) {
+        hisi_pmcu_dma_error(s, HISI_PMCU_ERR_DMA_WRITE, run->store, size);
+        return;
+    }
+    trace_hisi_pmcu_store(s->sccl_id, run->store, size,
+                          qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
+    s->stored++;
+    run->store += size;
+
+    run->pos += hisi_pmcu_nr_pmu(run);
+    if (run->pos == hisi_pmcu_ev_len(run)) {
+        run->pos = 0;
+        run->loop++;
+        if (run->loop == hisi_pmcu_nr_loop(run)) {
+            hisi_pmcu_complete(s);
+            return;
+        }
+    }
+    hisi_pmcu_start_subsample(s);
+}
+
+static void hisi_pmcu_reject(HisiPmcuState *s, unsigned error,
+                             const char *reason)
+{
+    trace_hisi_pmcu_reject(s->sccl_id, error, reason);
+    qemu_log_mask(LOG_GUEST_ERROR, "hisi_pmcu: trigger refused: %s\n", reason);
+    s->error = error;
+}
+
+static void hisi_pmcu_trigger(HisiPmcuState *s)
+{
+    HisiPmcuRun run = {
+        .fsm_cfg = s->regs[R_FSM_CFG],
+        .wait_cnt = s->regs[R_WAIT_CNT],
+        .comp = s->regs[R_COMP],
+        .pmcr = s->regs[R_PMCR],
+        .pmccfiltr = s->regs[R_PMCCFILTR],
+        .event_base = hisi_pmcu_reg64(s, R_EVENT_BASE_H, R_EVENT_BASE_L),
+        .kill_base = hisi_pmcu_reg64(s, R_KILL_BASE_H, R_KILL_BASE_L),
+        .store = hisi_pmcu_reg64(s, R_STORE_BASE_H, R_STORE_BASE_L),
+    };
+    unsigned error;
+    const char *reason;
+
+    if (s->state != HISI_PMCU_IDLE) {
+        hisi_pmcu_reject(s, HISI_PMCU_ERR_BUSY, "busy");
+        return;
+    }
+    /*
+     * A refused trigger never sets DONE: the Linux driver with an empty event
+     * list would trigger again from its interrupt handler, for ever.
+     */
+    if (!hisi_pmcu_run_valid(&run, &error, &reason)) {
+        hisi_pmcu_reject(s, error, reason);
+        return;
+    }
+
+    trace_hisi_pmcu_trigger(s->sccl_id, hisi_pmcu_ev_len(&run),
+                            hisi_pmcu_nr_loop(&run), hisi_pmcu_nr_pmu(&run),
+                            run.comp, hisi_pmcu_window_ns(&run),
+                            run.event_base, run.store, run.kill_base);
+    hisi_pmcu_find_cpus(s);
+    s->run = run;
+    s->error = HISI_PMCU_ERR_NONE;
+    s->stored = 0;
+    hisi_pmcu_start_subsample(s);
+}
+
+static void hisi_pmcu_break(HisiPmcuState *s)
+{
+    trace_hisi_pmcu_break(s->sccl_id, s->state, s->stored);
+    if (s->state == HISI_PMCU_COUNT) {
+        timer_del(&s->timer);
+        hisi_pmcu_stop_and_read(s);
+    }
+    s->state = HISI_PMCU_IDLE;
+
+    /*
+     * Our decisions, both because of the Linux driver. It stops with a break
+     * and cannot handle a DONE after that: discard the one that is pending or
+     * held. And it waits for the break interrupt even if its trigger was
+     * refused: raise it when idle, too.
+     */
+    s->regs[R_INT_STAT] &= ~R_INT_STAT_DONE_MASK;
+    s->regs[R_INT_STAT] |= R_INT_STAT_BRK_MASK;
+    hisi_pmcu_update_irq(s);
+}
+
+static void hisi_pmcu_clear_int(HisiPmcuState *s, uint32_t value)
+{
+    s->regs[R_INT_STAT] &= ~value;
+    if ((value & R_INT_CLR_DONE_MASK) && s->state == HISI_PMCU_DONE_HOLD) {
+        s->state = HISI_PMCU_IDLE;
+        s->regs[R_INT_STAT] |= R_INT_STAT_DONE_MASK;
+    }
+    hisi_pmcu_update_irq(s);
+}
+
+static uint64_t hisi_pmcu_read(void *opaque, hwaddr offset, unsigned size)
+{
+    HisiPmcuState *s = opaque;
+    uint32_t value = 0;
+
+    switch (offset) {
+    case A_FSM_STATUS:
+        value = FIELD_DP32(value, FSM_STATUS, STATE, s->state);
+        value = FIELD_DP32(value, FSM_STATUS, ERROR, s->error);
+        value = FIELD_DP32(value, FSM_STATUS, STORED, s->stored);
+        break;
+    case A_FSM_CTRL:
+    case A_FSM_BRK:
+    case A_INT_CLR:
+        /* Writes are actions and leave nothing to read */
+        break;
+    case A_INT_STAT:
+        value = s->regs[R_INT_STAT];
+        break;
+    default:
+        if (hisi_pmcu_rw_mask(offset)) {
+            value = s->regs[offset / 4];
+        } else {
+            qemu_log_mask(LOG_GUEST_ERROR,
+                          "%s: bad read offset 0x%" HWADDR_PRIx "\n",
+                          __func__, offset);
+        }
+        break;
+    }
+    trace_hisi_pmcu_read(s->sccl_id, offset, value);
+    return value;
+}
+
+static void hisi_pmcu_write(void *opaque, hwaddr offset, uint64_t value,
+                            unsigned size)
+{
+    HisiPmcuState *s = opaque;
+    uint32_t mask = hisi_pmcu_rw_mask(offset);
+
+    trace_hisi_pmcu_write(s->sccl_id, offset, value);
+
+    switch (offset) {
+    case A_FSM_STATUS:
+    case A_INT_STAT:
+        qemu_log_mask(LOG_GUEST_ERROR,
+                      "%s: write to read-only register 0x%" HWADDR_PRIx "\n",
+                      __func__, offset);
+        return;
+    case A_FSM_CTRL:
+        mask = R_FSM_CTRL_TRIGGER_MASK;
+        break;
+    case A_FSM_BRK:
+        mask = R_FSM_BRK_BRK_MASK;
+        break;
+    case A_INT_CLR:
+        mask = HISI_PMCU_INT_MASK;
+        break;
+    default:
+        if (!mask) {
+            qemu_log_mask(LOG_GUEST_ERROR,
+                          "%s: bad write offset 0x%" HWADDR_PRIx "\n",
+                          __func__, offset);
+            return;
+        }
+        break;
+    }
+    if (value & ~mask) {
+        qemu_log_mask(LOG_GUEST_ERROR,
+                      "%s: register 0x%" HWADDR_PRIx
+                      ": reserved bits ignored in 0x%" PRIx64 "\n",
+                      __func__, offset, value);
+        value &= mask;
+    }
+
+    switch (offset) {
+    case A_FSM_CTRL:
+        if (value) {
+            hisi_pmcu_trigger(s);
+        }
+        break;
+    case A_FSM_BRK:
+        if (value) {
+            hisi_pmcu_break(s);
+        }
+        break;
+    case A_INT_CLR:
+        hisi_pmcu_clear_int(s, value);
+        break;
+    case A_INT_EN:
+    case A_INT_MSK:
+        s->regs[offset / 4] = value;
+        hisi_pmcu_update_irq(s);
+        break;
+    default:
+        /* Has no effect on a run under way, see hisi_pmcu_trigger() */
+        s->regs[offset / 4] = value;
+        break;
+    }
+}
+
+static const MemoryRegionOps hisi_pmcu_ops = {
+    .read = hisi_pmcu_read,
+    .write = hisi_pmcu_write,
+    .endianness = DEVICE_LITTLE_ENDIAN,
+    .valid = {
+        .min_access_size = 4,
+        .max_access_size = 4,
+        .unaligned = false,
+    },
+    .impl = {
+        .min_access_size = 4,
+        .max_access_size = 4,
+        .unaligned = false,
+    },
+};
+
+static void hisi_pmcu_reset_enter(Object *obj, ResetType type)
+{
+    HisiPmcuState *s = HISI_PMCU(obj);
+
+    /* The CPUs' counters are left alone: the reset of the CPU sees to them. */
+    timer_del(&s->timer);
+    memset(s->regs, 0, sizeof(s->regs));
+    memset(&s->run, 0, sizeof(s->run));
+    s->state = HISI_PMCU_IDLE;
+    s->error = HISI_PMCU_ERR_NONE;
+    s->stored = 0;
+    bitmap_zero(s->started, s->nr_slots);
+}
+
+static void hisi_pmcu_reset_hold(Object *obj, ResetType type)
+{
+    hisi_pmcu_update_irq(HISI_PMCU(obj));
+}
+
+static int hisi_pmcu_pre_save(void *opaque)
+{
+    HisiPmcuState *s = opaque;
+    unsigned slot;
+
+    /*
+     * That a CPU was reset during the window is known to that CPU only, and
+     * does not migrate with it.
+     */
+    for (slot = find_first_bit(s->started, s->nr_slots); slot < s->nr_slots;
+         slot = find_next_bit(s->started, s->nr_slots, slot + 1)) {
+        if (!arm_pmu_ext_in_use(s->cpu[slot])) {
+            clear_bit(slot, s->started);
+        }
+    }
+    return 0;
+}
+
+/* Nothing in a migration stream is trusted; NULL if it makes sense */
+static const char *hisi_pmcu_check_loaded(HisiPmcuState *s)
+{
+    HisiPmcuRun *run = &s->run, triggered;
+    unsigned offset, slot, error;
+    const char *reason;
+    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+
+    for (offset = 0; offset < sizeof(s->regs); offset += 4) {
+        uint32_t mask = offset == A_INT_STAT ? HISI_PMCU_INT_MASK :
+                                               hisi_pmcu_rw_mask(offset);
+
+        if (s->regs[offset / 4] & ~mask) {
+            return "reserved register bits are set";
+        }
+    }
+    if (s->error > HISI_PMCU_ERR_DMA_WRITE) {
+        return "unknown error code";
+    }
+    if (s->stored > UINT8_MAX * HISI_PMCU_MAX_EV_LEN) {
+        return "too many records";
+    }
+
+    switch (s->state) {
+    case HISI_PMCU_IDLE:
+        break;
+    case HISI_PMCU_DONE_HOLD:
+        if (!(s->regs[R_INT_STAT] & R_INT_STAT_DONE_MASK)) {
+            return "completion held without a reason";
+        }
+        break;
+    case HISI_PMCU_COUNT:
+        if (run->comp > 1 || (run->fsm_cfg & ~HISI_PMCU_FSM_CFG_MASK)) {
+            return "reserved bits of the run are set";
+        }
+        /* What was triggered was valid; it may have used up all the room */
+        triggered = *run;
+        if (triggered.store == triggered.kill_base) {
+            triggered.kill_base = UINT64_MAX;
+        }
+        if (!hisi_pmcu_run_valid(&triggered, &error, &reason)) {
+            return reason;
+        }
+        if (run->loop >= hisi_pmcu_nr_loop(run) ||
+            run->pos >= hisi_pmcu_ev_len(run) ||
+            run->pos % hisi_pmcu_nr_pmu(run) ||
+            s->stored != (run->loop * hisi_pmcu_ev_len(run) + run->pos) /
+                         hisi_pmcu_nr_pmu(run)) {
+            return "impossible position in the run";
+        }
+        if (!timer_pending(&s->timer) ||
+            timer_expire_time_ns(&s->timer) - now >
+            (int64_t)hisi_pmcu_window_ns(run)) {
+            return "window without an end";
+        }
+        break;
+    default:
+        return "unknown state";
+    }
+
+    if (s->state != HISI_PMCU_COUNT &&
+        (timer_pending(&s->timer) || !bitmap_empty(s->started, s->nr_slots))) {
+        return "counting while idle";
+    }
+    for (slot = find_first_bit(s->started, s->nr_slots); slot < s->nr_slots;
+         slot = find_next_bit(s->started, s->nr_slots, slot + 1)) {
+        if (!s->cpu[slot]) {
+            return "counting without a CPU";
+        }
+    }
+    return NULL;
+}
+
+static int hisi_pmcu_post_load(void *opaque, int version_id)
+{
+    HisiPmcuState *s = opaque;
+    const char *reason;
+    unsigned slot;
+
+    hisi_pmcu_find_cpus(s);
+    reason = hisi_pmcu_check_loaded(s);
+    if (reason) {
+        error_report("%s: invalid migration stream: %s", TYPE_HISI_PMCU,
+                     reason);
+        return -EINVAL;
+    }
+    if (s->state == HISI_PMCU_COUNT) {
+        hisi_pmcu_set_pmu_config(s);
+    }
+    for (slot = find_first_bit(s->started, s->nr_slots); slot < s->nr_slots;
+         slot = find_next_bit(s->started, s->nr_slots, slot + 1)) {
+        arm_pmu_ext_set_in_use(s->cpu[slot]);
+    }
+    return 0;
+}
+
+static const VMStateDescription vmstate_hisi_pmcu_run = {
+    .name = "hisi-pmcu/run",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32(fsm_cfg, HisiPmcuRun),
+        VMSTATE_UINT32(wait_cnt, HisiPmcuRun),
+        VMSTATE_UINT32(comp, HisiPmcuRun),
+        VMSTATE_UINT32(pmcr, HisiPmcuRun),
+        VMSTATE_UINT32(pmccfiltr, HisiPmcuRun),
+        VMSTATE_UINT64(event_base, HisiPmcuRun),
+        VMSTATE_UINT64(kill_base, HisiPmcuRun),
+        VMSTATE_UINT64(store, HisiPmcuRun),
+        VMSTATE_UINT32(pos, HisiPmcuRun),
+        VMSTATE_UINT32(loop, HisiPmcuRun),
+        VMSTATE_UINT32_ARRAY(events, HisiPmcuRun, HISI_PMCU_MAX_COUNTERS),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
+static const VMStateDescription vmstate_hisi_pmcu = {
+    .name = TYPE_HISI_PMCU,
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .pre_save = hisi_pmcu_pre_save,
+    .post_load = hisi_pmcu_post_load,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT32_EQUAL(sccl_id, HisiPmcuState,
+                             "the die has another number"),
+        VMSTATE_UINT32_EQUAL(nr_cluster, HisiPmcuState,
+                             "the die has another number of clusters"),
+        VMSTATE_UINT32_ARRAY(regs, HisiPmcuState, HISI_PMCU_NR_REGS),
+        VMSTATE_UINT32(state, HisiPmcuState),
+        VMSTATE_UINT32(error, HisiPmcuState),
+        VMSTATE_UINT32(stored, HisiPmcuState),
+        VMSTATE_STRUCT(run, HisiPmcuState, 1, vmstate_hisi_pmcu_run,
+                       HisiPmcuRun),
+        VMSTATE_BITMAP(started, HisiPmcuState, 1, nr_slots),
+        VMSTATE_TIMER(timer, HisiPmcuState),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
+static void hisi_pmcu_init(Object *obj)
+{
+    HisiPmcuState *s = HISI_PMCU(obj);
+
+    memory_region_init_io(&s->iomem, obj, &hisi_pmcu_ops, s, TYPE_HISI_PMCU,
+                          HISI_PMCU_MMIO_SIZE);
+    sysbus_init_mmio(SYS_BUS_DEVICE(obj), &s->iomem);
+    sysbus_init_irq(SYS_BUS_DEVICE(obj), &s->irq);
+}
+
+static void hisi_pmcu_realize(DeviceState *dev, Error **errp)
+{
+    HisiPmcuState *s = HISI_PMCU(dev);
+
+    if (s->sccl_id > UINT8_MAX) {
+        error_setg(errp, "sccl-id must be at most %u, the largest MPIDR_EL1."
+                   "Aff2", UINT8_MAX);
+        return;
+    }
+    if (s->nr_cluster == 0 || s->nr_cluster > HISI_PMCU_MAX_CLUSTERS) {
+        error_setg(errp, "nr-cluster must be in the range 1 to %u",
+                   HISI_PMCU_MAX_CLUSTERS);
+        return;
+    }
+
+    s->nr_slots = hisi_pmcu_nr_slots(s->nr_cluster);
+    s->cpu = g_new0(ARMCPU *, s->nr_slots);
+    s->started = bitmap_new(s->nr_slots);
+    s->record = g_malloc0(hisi_pmcu_record_size(s->nr_slots,
+                                                HISI_PMCU_MAX_COUNTERS,
+                                                false));
+    address_space_init(&s->dma_as, s->dma_mr ?: get_system_memory(),
+                       "hisi-pmcu-dma");
+    timer_init_ns(&s->timer, QEMU_CLOCK_VIRTUAL, hisi_pmcu_timer, s);
+}
+
+static void hisi_pmcu_unrealize(DeviceState *dev)
+{
+    HisiPmcuState *s = HISI_PMCU(dev);
+
+    timer_del(&s->timer);
+    address_space_destroy(&s->dma_as);
+    g_clear_pointer(&s->record, g_free);
+    g_clear_pointer(&s->started, g_free);
+    g_clear_pointer(&s->cpu, g_free);
+}
+
+static const Property hisi_pmcu_properties[] = {
+    DEFINE_PROP_UINT32("sccl-id", HisiPmcuState, sccl_id, 0),
+    DEFINE_PROP_UINT32("nr-cluster", HisiPmcuState, nr_cluster, 1),
+    DEFINE_PROP_LINK("dma-memory", HisiPmcuState, dma_mr, TYPE_MEMORY_REGION,
+                     MemoryRegion *),
+};
+
+static void hisi_pmcu_class_init(ObjectClass *klass, void *data)
+{
+    DeviceClass *dc = DEVICE_CLASS(klass);
+    ResettableClass *rc = RESETTABLE_CLASS(klass);
+
+    dc->desc = "HiSilicon Performance Monitor Control Unit";
+    dc->realize = hisi_pmcu_realize;
+    dc->unrealize = hisi_pmcu_unrealize;
+    dc->vmsd = &vmstate_hisi_pmcu;
+    /* Reason: needs a board whose MPIDRs and firmware tables describe dies */
+    dc->user_creatable = false;
+    set_bit(DEVICE_CATEGORY_MISC, dc->categories);
+    device_class_set_props(dc, hisi_pmcu_properties);
+    rc->phases.enter = hisi_pmcu_reset_enter;
+    rc->phases.hold = hisi_pmcu_reset_hold;
+
+    object_class_property_set_description(klass, "sccl-id",
+        "Number of the die: MPIDR_EL1.Aff2 of its CPUs");
+    object_class_property_set_description(klass, "nr-cluster",
+        "Number of CPU clusters of the die");
+    object_class_property_set_description(klass, "dma-memory",
+        "Memory that event lists are read from and records written to");
+}
+
+static const TypeInfo hisi_pmcu_types[] = {
+    {
+        .name          = TYPE_HISI_PMCU,
+        .parent        = TYPE_SYS_BUS_DEVICE,
+        .instance_size = sizeof(HisiPmcuState),
+        .instance_init = hisi_pmcu_init,
+        .class_init    = hisi_pmcu_class_init,
+    },
+};
+
+DEFINE_TYPES(hisi_pmcu_types)

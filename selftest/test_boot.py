@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Following a guest, with a shell script in the place of QEMU."""
+
+import pathlib
+import signal
+import textwrap
+import unittest
+
+import fixtures
+from fixtures import finish, one_line, write
+
+# boot.run() of a fake QEMU; standard output is what the guest's script prints.
+DRIVER = '''
+import pathlib, sys
+sys.path.insert(0, 'scripts')
+import boot, guest, qemu, ui
+top, mode, *words = sys.argv[1:]
+top = pathlib.Path(top)
+guest.build = lambda name: (top / 'kernel', top / 'initrd')
+qemu.binary = lambda name, kind='qemu': top / 'bin' / name
+def main(_):
+    options = boot.Options('arm', **dict(w.split('=', 1) for w in words))
+    options.timeout = float(options.timeout)
+    ui.BUILD.mkdir(parents=True, exist_ok=True)
+    if mode == 'command':
+        print(*boot.command(options, top), sep='\\n')
+        return 0
+    return getattr(boot, mode)(options)
+ui.main(main)
+'''
+UP = 'echo "@@pmu-up 6.12 2 CPUs"\n'
+
+
+class Boot(unittest.TestCase):
+    def setUp(self):
+        self.project = fixtures.Project()
+        self.addCleanup(self.project.close)
+        self.top = self.project.top
+        write(self.top, {'kernel': 'k', 'initrd': 'init', 'run.sh': '#!/bin/sh\n'})
+
+    def start(self, script, *words, mode='run'):
+        binary = self.top / 'bin/qemu-system-aarch64'
+        write(self.top, {'bin/qemu-system-aarch64':
+                         f'#!/bin/sh\necho $$ > "{self.top}/pid"\n' + textwrap.dedent(script)})
+        binary.chmod(0o755)
+        return self.project.popen('-c', DRIVER, self.top, mode,
+                                  f'run={self.top}/run.sh', 'timeout=30', *words)
+
+    def boot(self, script, *words, mode='run'):
+        with self.start(script, *words, mode=mode) as child:
+            done = finish(child)
+        self.assertNotIn('Traceback', done.stderr)
+        self.gone()
+        return done
+
+    def gone(self):
+        """Assert that the fake QEMU has ended."""
+        pid = self.top / 'pid'
+        if pid.exists():
+            self.assertFalse(pathlib.Path('/proc', pid.read_text().strip()).exists())
+
+    def test_status(self):
+        """the script's output goes to standard output, and its exit status is ours"""
+        for status in (0, 1, 42, 255):
+            done = self.boot(f'{UP}echo one; echo two\necho "@@pmu-exit {status}"\nexec sleep 1000')
+            self.assertEqual((done.returncode, done.stdout), (status, 'one\ntwo\n'), done.stderr)
+
+    def test_one_chunk(self):
+        """no line is lost when the console comes in one piece, or in many"""
+        text = r'firmware\r\n@@pmu-up 6.12 2 CPUs\r\none\r\ntwo@@pmu-exit 3\r\n'
+        pieces = ''.join(f"printf '{c}'; " for c in
+                         text.replace(r'\r', '\r').replace(r'\n', '\n').replace('\r\n', '\n'))
+        for script in (f"printf '{text}'", pieces):
+            done = self.boot(f'{script}\nexec sleep 1000')
+            self.assertEqual((done.returncode, done.stdout), (3, 'one\ntwo\n'), done.stderr)
+
+    def test_panic(self):
+        """a panic is one line with its text and the log, after the last console lines"""
+        done = self.boot('echo last words\n'
+                         'echo "[ 1.0] Kernel panic - not syncing: VFS: no root"\nexec sleep 1000')
+        one_line(self, done, 1, 'Kernel panic - not syncing: VFS: no root', 'boot-arm.log')
+        self.assertIn('console: last words\n', done.stderr)
+
+    def test_hang(self):
+        """no user space in time: one line, after the last 10 console lines and an unended one"""
+        done = self.boot('for n in $(seq 30); do echo "<line $n>"; done; printf "login: "\n'
+                         f'touch "{self.top}/said"\nexec sleep 1000', 'timeout=1.5')
+        one_line(self, done, 1, 'no user space after', '--timeout')
+        shown = [l for l in done.stderr.splitlines() if l.startswith('console:')]
+        self.assertEqual(shown, [f'console: <line {n}>' for n in range(21, 31)]
+                         + ['console: login: '])
+
+    def test_bad_option(self):
+        """when QEMU ends at once, its own complaint is in the line, and shown"""
+        for _ in range(5):
+            done = self.boot('exec >&-\nsleep 0.05\n'
+                             'echo "/x/qemu-system-aarch64: -M nix: unsupported" >&2; exit 1')
+            self.assertIn('qemu: -M nix: unsupported\n', done.stderr)
+            done.stderr = done.stderr.replace('qemu: -M nix: unsupported\n', '')
+            one_line(self, done, 1, 'QEMU ended before the guest was up: -M nix: unsupported')
+
+    def test_ends_early(self):
+        """a script that never says its exit status fails, even if QEMU's own status is 0"""
+        for last in ('exit 0', 'echo "Kernel panic - not syncing: oops"; exec sleep 1000'):
+            done = self.boot(f'{UP}echo half\n{last}')
+            one_line(self, done, 1, "the guest stopped before its script's end")
+            self.assertEqual(done.stdout, 'half\n')
+
+    def test_noise(self):
+        """warnings about CPU features that TCG lacks are not shown, other warnings are"""
+        done = self.boot(f'''
+            echo "qemu-system-aarch64: warning: TCG doesn't support requested feature: x" >&2
+            echo "qemu-system-aarch64: warning: a real one" >&2
+            {UP}echo "@@pmu-exit 0"''')
+        self.assertEqual((done.returncode, done.stderr), (0, 'qemu: warning: a real one\n'))
+        log = (self.project.build / 'logs/boot-arm.log').read_text()
+        self.assertIn("TCG doesn't support requested feature: x", log)
+
+    def test_interrupt(self):
+        """Ctrl-C and kill end a script that never finishes, and leave no QEMU and no files"""
+        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            with self.start(f'{UP}echo up\nexec sleep 1000') as child:
+                self.assertEqual(child.stdout.readline(), 'up\n')
+                child.send_signal(number)
+                err = finish(child).stderr
+            self.assertEqual(child.returncode, status, err)
+            self.assertNotIn('Traceback', err)
+            self.gone()
+            self.assertEqual([p.name for p in self.project.build.glob('boot-*')], [])
+
+    def test_not_a_script(self):
+        """--run of a file that is no script is refused before QEMU starts; a program is not"""
+        for text, good in (('echo hi\n', False), ('', False), ('#!/bin/sh\n', True),
+                           (b'\x7fELF', True)):
+            write(self.top, {'run.sh': text})
+            done = self.boot(f'{UP}echo "@@pmu-exit 0"')
+            if good:
+                self.assertEqual(done.returncode, 0, done.stderr)
+            else:
+                one_line(self, done, 1, 'run.sh does not start with "#!"', '#!/bin/sh')
+            self.assertEqual((self.top / 'pid').exists(), good)
+
+    def test_shell(self):
+        """the interactive console passes QEMU's status on; Ctrl-C is for the guest"""
+        go = self.top / 'go'
+        with self.start(f'echo prompt\nuntil [ -e "{go}" ]; do sleep 0.05; done\nexit 5',
+                        mode='shell') as child:
+            self.assertEqual(child.stdout.readline(), 'prompt\n')
+            child.send_signal(signal.SIGINT)
+            go.touch()
+            err = finish(child).stderr
+        self.assertEqual(child.returncode, 5, err)
+        self.gone()
+
+    def command(self, *words):
+        done = self.boot('', *words, mode='command')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        words = done.stdout.splitlines()
+        return {words[n]: words[n + 1] for n in range(1, len(words) - 1)}
+
+    def test_machine(self):
+        """the device is on by default, off with --stock, and as the user says otherwise"""
+        def options(*words):
+            return set(self.command(*words)['-M'].split(','))
+        self.assertIn('pmcu=on', options())
+        self.assertNotIn('pmcu', ''.join(options('stock=1')))
+        self.assertEqual({o for o in options('machine=virt,pmcu=off') if o[:4] == 'pmcu'},
+                         {'pmcu=off'})
+
+    def test_initrd(self):
+        """the script is added behind the RAM disk, at a multiple of 4 bytes"""
+        self.assertEqual(self.command()['-initrd'], str(self.top / 'initrd'))
+        data = (self.top / 'initrd').read_bytes()
+        self.assertEqual(data[:10], b'init070701')

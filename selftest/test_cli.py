@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The command line: help everywhere, one line for each mistake, never a traceback."""
+
+import os
+import re
+import subprocess
+import unittest
+
+import fixtures
+from fixtures import TreeTest, one_line, write
+
+STUB = '#!/bin/sh\necho "$0 $*" >> "$CALLS"\n'
+
+
+class Arguments(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.project = fixtures.Project()
+        cls.addClassCleanup(cls.project.close)
+        cls.pmu = cls.project.pmu
+        done = cls.pmu('help')
+        cls.commands = re.findall(r'(?m)^ {4}(\w+) ', done.stdout)
+
+    def test_commands(self):
+        """the help names all the commands"""
+        self.assertLessEqual({'demo', 'test', 'build', 'boot', 'prepare', 'export', 'verify',
+                              'install', 'doctor', 'clean'}, set(self.commands))
+        for args in ((), ('--help',), ('-h',)):
+            done = self.pmu(*args)
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(re.findall(r'(?m)^ {4}(\w+) ', done.stdout), self.commands)
+
+    def test_help(self):
+        """each command explains itself and each of its options, without a build"""
+        for name in self.commands:
+            done = self.pmu(name, '--help')
+            self.assertEqual((done.returncode, done.stderr), (0, ''), name)
+            self.assertTrue(done.stdout.startswith(f'usage: pmu {name}'), done.stdout)
+            lines = done.stdout.splitlines()
+            self.assertLessEqual(max(map(len, lines)), 79, name)
+            for n, line in enumerate(lines):
+                if re.match(r'  -', line):      # an option's text is beside or below it
+                    self.assertRegex(' '.join(lines[n:n + 2]), r'  -.*  +[a-z\']', name)
+        self.assertFalse(self.project.build.exists())
+
+    def test_mistakes(self):
+        """a wrong command, option or value is status 2, and one line that names the help"""
+        for args in ('frobnicate', '--nope', 'build --nope', 'build extra', 'boot', 'boot mips',
+                     'boot arm --timeout 0', 'boot arm --timeout -1', 'boot arm --timeout x',
+                     'boot arm --timeout nan', 'boot arm --timeout inf', 'boot x86 --run',
+                     'export --patch 1 --new-patch x', 'install', 'test --suite nope',
+                     'boot arm --initrd-add x', 'boot arm --initrd-add x=relative',
+                     'boot arm --initrd-add =/x', 'boot arm --initrd-add x=/', 'boot arm',
+                     'boot arm --smp=2 --ker x'):
+            if args.startswith('boot arm -'):       # or it would stop for want of a terminal
+                args += ' --run missing.sh'
+            done, name = self.pmu(*args.split()), args.split()[0]
+            known = name in self.commands
+            one_line(self, done, 2, f"see 'pmu {name} --help'" if known else "see 'pmu --help'")
+        self.assertFalse(self.project.build.exists())
+
+    def test_missing_script(self):
+        """a --run file that is missing is noticed before anything is built"""
+        for name in ('missing.sh', 'guest'):
+            one_line(self, self.pmu('boot', 'arm', '--run', name), 1, f'--run {name}')
+        self.assertFalse(self.project.build.exists())
+
+    def test_wrapper(self):
+        """./pmu explains itself from any folder without installing anything"""
+        project = self.project
+        calls = project.top / 'calls'
+        for name in ('dpkg-query', 'apt-get', 'sudo'):
+            write(project.top, {f'bin/{name}': STUB})
+            (project.top / 'bin' / name).chmod(0o755)
+        write(project.root, {'pmu': (fixtures.ROOT / 'pmu').read_bytes()})
+        env = dict(project.env, CALLS=str(calls), PATH=f'{project.top}/bin:{os.environ["PATH"]}')
+        for args in ([], ['help'], ['build', '--help'], ['boot', 'arm', '-h'], ['nope', '--help']):
+            done = subprocess.run(['sh', project.root / 'pmu', *args], env=env, text=True,
+                                  capture_output=True, cwd='/')
+            self.assertNotIn('Traceback', done.stderr)
+            self.assertEqual(done.returncode, 2 if 'nope' in args else 0, done.stderr)
+        self.assertFalse(calls.exists())
+
+
+class Trouble(TreeTest):
+    """A disk that is full, folders that cannot be written, a bug of ours."""
+
+    def export(self, **kw):
+        return self.project.pmu('export', **kw)
+
+    def test_disk_full(self):
+        """a full disk is one line that says so; nothing is lost, and the next run goes on"""
+        self.prepare()
+        write(self.src, {'hw/arm/virt.c': 'edited\n'})
+        part = self.project.root / 'patches/series.part'
+        part.symlink_to('/dev/full')
+        args = 'export', '--new-patch', 'hw/arm: edit it'
+        one_line(self, self.project.pmu(*args), 1, 'No space left on device; free some space')
+        self.assertEqual((self.src / 'hw/arm/virt.c').read_text(), 'edited\n')
+        part.unlink()
+        self.assertEqual(self.project.pmu(*args).returncode, 0)
+        self.assertEqual((self.project.root / 'patches/series').read_text().splitlines()[2:],
+                         ['0002-hw-arm-edit-it.patch'])
+
+    def test_output_full(self):
+        """a full disk behind standard output is one line too"""
+        with open('/dev/full', 'w') as full:
+            done = self.project.run('scripts/pmu.py', 'help', stdout=full)
+        one_line(self, done, 1, 'No space left on device')
+
+    def test_read_only(self):
+        """a build folder that cannot be written is one line with its path"""
+        user = 65534 if os.getuid() == 0 else None         # root may write anywhere
+        locked = self.project.top / 'locked'
+        locked.mkdir(mode=0o555)
+        self.project.top.chmod(0o755)
+        env = dict(self.project.env, QEMU_PMU_BUILD=str(locked / 'build'))
+        done = self.prepare(ok=False, env=env, user=user)
+        one_line(self, done, 1, f'{locked}/build: Permission denied; check the permissions')
+
+    def test_bug(self):
+        """a bug of ours is one line, and its traceback is in the log that the line names"""
+        with open(self.project.root / 'scripts/export.py', 'a') as script:
+            script.write('\n\ndef export(*_):\n    return {}["no such key"]\n')
+        one_line(self, self.export(), 1, 'internal error', 'no such key', 'logs/crash.log')
+        self.assertIn('Traceback', (self.project.build / 'logs/crash.log').read_text())
+
+    def test_clean(self):
+        """clean keeps edits that were not exported, unless it is told to drop them"""
+        self.prepare()
+        write(self.src, {'VERSION': 'my edit\n'})
+        one_line(self, self.project.pmu('clean'), 1, 'VERSION first', '--force')
+        self.assertEqual((self.src / 'VERSION').read_text(), 'my edit\n')
+        write(self.project.cache, {'qemu-pmu/kept': ''})
+        self.assertEqual(self.project.pmu('clean', '--force').returncode, 0)
+        self.assertFalse(self.project.build.exists())
+        self.assertTrue((self.project.cache / 'qemu-pmu/kept').exists())
+        self.assertEqual(self.project.pmu('clean', '--downloads').returncode, 0)
+        self.assertFalse((self.project.cache / 'qemu-pmu').exists())

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The RAM disk is a right newc archive; what cannot boot is refused beforehand."""
+
+import gzip
+import os
+import pathlib
+import stat
+import tempfile
+import unittest
+from unittest import mock
+
+import guest
+import ui
+from fixtures import write
+
+
+def parse(data):
+    """[(name, mode, content, (major, minor))] of a newc archive, strictly."""
+    found, at = [], 0
+    while True:
+        head = data[at:at + 110]
+        if head[:6] != b'070701':
+            raise AssertionError(f'no newc header at {at}')
+        (_, mode, uid, gid, links, mtime, size, _, _, major, minor, length, check) = \
+            (int(head[6 + 8 * n:14 + 8 * n], 16) for n in range(13))
+        if (uid, gid, mtime, check) != (0, 0, 0, 0) or links < 1:
+            raise AssertionError(f'bad fields at {at}')
+        name = data[at + 110:at + 110 + length]
+        if name[-1:] != b'\0' or b'\0' in name[:-1]:
+            raise AssertionError(f'bad name at {at}')
+        start = (at + 110 + length + 3) // 4 * 4
+        at = (start + size + 3) // 4 * 4
+        if name == b'TRAILER!!!\0':
+            if data[at:].strip(b'\0'):
+                raise AssertionError('data after the trailer')
+            return found
+        found.append((name[:-1].decode(), mode, data[start:start + size], (major, minor)))
+
+
+class Temporary(unittest.TestCase):
+    def setUp(self):
+        temp = tempfile.TemporaryDirectory()
+        self.addCleanup(temp.cleanup)
+        self.top = pathlib.Path(temp.name)
+
+
+class Archive(Temporary):
+    def test_entries(self):
+        """every length of name and content is padded right; kinds and modes are kept"""
+        archive, wanted = guest.Cpio(), []
+        for n in range(1, 10):
+            archive.add('f' * n, b'x' * n)
+            wanted.append(('f' * n, stat.S_IFREG | 0o644, b'x' * n, (0, 0)))
+        archive.add('empty', b'', 0o755)
+        archive.link('link', '/to/there')
+        archive.device('null', 1, 3)
+        wanted += [('empty', stat.S_IFREG | 0o755, b'', (0, 0)),
+                   ('link', stat.S_IFLNK | 0o777, b'/to/there', (0, 0)),
+                   ('null', stat.S_IFCHR | 0o600, b'', (1, 3))]
+        self.assertEqual(parse(archive.bytes()), wanted)
+
+    def test_parents(self):
+        """the folders above an entry come before it, each once"""
+        archive = guest.Cpio()
+        archive.add('/a/b/c/one', b'1')
+        archive.add('a/b/two', b'2')
+        archive.link('/a/d/three', 'x')
+        self.assertEqual([n for n, *_ in parse(archive.bytes())],
+                         ['a', 'a/b', 'a/b/c', 'a/b/c/one', 'a/b/two', 'a/d', 'a/d/three'])
+
+    def test_extra(self):
+        """files of the user keep their execute bit and become readable; --run gets both"""
+        write(self.top, {'tool': 'tool', 'text': 'text', 'script': '#!/bin/sh\n'})
+        for name, mode in (('tool', 0o700), ('text', 0o200), ('script', 0o600)):
+            (self.top / name).chmod(mode)
+        found = parse(guest.extra_archive({'/opt/x/tool': self.top / 'tool',
+                                           '/text': self.top / 'text',
+                                           guest.RUN: self.top / 'script'}))
+        self.assertEqual({n: (oct(stat.S_IMODE(m)), c) for n, m, c, _ in found
+                          if stat.S_ISREG(m)},
+                         {'opt/x/tool': ('0o744', b'tool'), 'text': ('0o644', b'text'),
+                          guest.RUN.strip('/'): ('0o755', b'#!/bin/sh\n')})
+
+    def test_extra_refused(self):
+        """a file of the user that is missing, or a folder, is refused by name"""
+        for name, why in (('missing', 'no such file'), ('', 'is a folder')):
+            with self.assertRaisesRegex(ui.Fail, f'{self.top / name} ?.*{why}'):
+                guest.extra_archive({'/x': self.top / name})
+
+
+class Kernel(Temporary):
+    def headers(self):
+        """One plausible first kilobyte of each kind of kernel."""
+        def at(*parts):
+            data = bytearray(1024)
+            for offset, text in parts:
+                data[offset:offset + len(text)] = text
+            return bytes(data)
+        elf = (0, b'\x7fELF\x02\x01\x01')
+        image = at((0, b'MZ'), (0x38, b'ARM\x64'))
+        return {'image': image, 'image.gz': gzip.compress(image),
+                'zboot': at((0, b'MZ'), (4, b'zimg')), 'ppc64le': at(elf, (18, b'\x15\0')),
+                'bzImage': at((0, b'MZ'), (0x202, b'HdrS')), 'x86 elf': at(elf, (18, b'\x3e\0')),
+                'text': b'a text file\n' * 100, 'text.gz': gzip.compress(b'text' * 1000),
+                'cut.gz': gzip.compress(image)[:20], 'short': b'\x7fELF', 'empty': b''}
+
+    def test_kinds(self):
+        """each guest takes its own kernels, and refuses the others' and what is no kernel"""
+        good = {'arm': {'image', 'image.gz', 'zboot'}, 'power': {'ppc64le'}, 'x86': {'bzImage'}}
+        write(self.top, self.headers())
+        for arch, wanted in good.items():
+            taken = set()
+            for name in self.headers():
+                try:
+                    guest.check_kernel(self.top / name, guest.ARCHES[arch])
+                    taken.add(name)
+                except ui.Fail as fail:
+                    self.assertRegex(str(fail), f'^--kernel .*{name} is not a kernel for .*; ')
+            self.assertEqual(taken, wanted, arch)
+
+    def test_no_file(self):
+        """a kernel that is missing, or a folder, is refused"""
+        for path in (self.top / 'missing', self.top):
+            with self.assertRaisesRegex(ui.Fail, f'^--kernel {path}: (no such|not a) file'):
+                guest.check_kernel(path, guest.ARCHES['arm'])
+
+
+class Program(Temporary):
+    """add_program: a program of an unpacked tree, with the libraries that it needs."""
+
+    def collect(self, needs, links=()):
+        write(self.top, {f'usr/{n}': n for n in
+                         ('bin/perf', 'lib/a/libone.so.1.2', 'lib/b/libtwo.so', 'lib64/ld.so.1',
+                          'lib/unused.so')})
+        for name, target in links:
+            os.symlink(target, self.top / 'usr' / name)
+        archive = guest.Cpio()
+        with mock.patch('guest.elf_needs', lambda path: needs.get(path.name, (None, []))):
+            guest.add_program(archive, self.top, 'perf')
+        return {n: c for n, m, c, _ in parse(archive.bytes()) if not stat.S_ISDIR(m)}
+
+    def test_libraries(self):
+        """libraries of libraries come along under the names that are asked for, no others"""
+        found = self.collect({'perf': ('/lib64/ld.so.1', ['libone.so.1']),
+                              'libone.so.1.2': (None, ['libtwo.so'])},
+                             [('lib/a/libone.so.1', 'libone.so.1.2')])
+        self.assertEqual(found, {
+            'usr/bin/perf': b'bin/perf', 'usr/lib/libone.so.1': b'lib/a/libone.so.1.2',
+            'usr/lib/libtwo.so': b'lib/b/libtwo.so', 'usr/lib/ld.so.1': b'lib64/ld.so.1',
+            'lib64/ld.so.1': b'/usr/lib/ld.so.1'})
+
+    def test_missing(self):
+        """a library that no package has is named, and so is one whose file is not there"""
+        for links in ([], [('lib/libgone.so.3', 'libgone.so.3.1')]):
+            with self.assertRaisesRegex(ui.Fail, '^perf needs libgone.so.3, which no fetched'):
+                self.collect({'perf': (None, ['libgone.so.3'])}, links)
+
+
+class Initrd(Temporary):
+    def test_aligned(self):
+        """the RAM disk's length is a multiple of 4: only there the kernel looks for another"""
+        (self.top / 'guest/x/root/usr/bin').mkdir(parents=True)
+        write(self.top, {'guest/x/root/usr/bin/busybox': b'b', 'guest/x/root/usr/bin/perf': b'p',
+                         'guest/x/kernel': b'k'})
+        arch = guest.Arch('x', 'x', 'kernel', 'x', ())
+        with mock.patch.multiple(ui, BUILD=self.top, LOGS=self.top / 'logs'), \
+                mock.patch.dict(guest.ARCHES, x=arch), \
+                mock.patch('guest.elf_needs', lambda path: (None, [])):
+            for n in range(8):
+                text = os.urandom(20 + n)       # of no fixed length when compressed
+                write(self.top, {'guest/x/root/usr/bin/perf': text})
+                (self.top / 'guest/x/stamp').unlink(missing_ok=True)
+                kernel, initrd = guest.build('x')
+                self.assertEqual(initrd.stat().st_size % 4, 0)
+                names = dict((n, c) for n, _, c, _ in parse(gzip.decompress(initrd.read_bytes())))
+                self.assertEqual(names['usr/bin/perf'], text)
+                self.assertEqual(names['init'], (ui.ROOT / 'guest/init').read_bytes())
+            before = initrd.stat().st_mtime_ns
+            guest.build('x')
+            self.assertEqual(initrd.stat().st_mtime_ns, before, 'built once only')
+            initrd.unlink()
+            guest.build('x')
+            self.assertTrue(initrd.exists(), 'a lost file is made again')

@@ -1,0 +1,103 @@
+/*
+ * Arm PMUv3: external view of a CPU's counters for on-chip agents
+ *
+ * Besides the system registers, a PMUv3 has an external, memory-mapped view
+ * through which other agents of the chip program and read the counters. The
+ * functions here are that view for device models; they can be used from
+ * target-independent code.
+ *
+ * Accesses through the external view are not arbitrated against system
+ * register accesses, are not subject to traps, and see all implemented
+ * counters whatever MDCR_EL2.HPMN says. What a counter counts is decided by
+ * the same registers as always: PMCR, PMCNTEN, MDCR_EL2, MDCR_EL3 and the
+ * filter bits of PMEVTYPER and PMCCFILTR.
+ *
+ * Reading several CPUs without skew takes two passes: arm_pmu_ext_stop() for
+ * each of them, then arm_pmu_ext_read() for each.
+ *
+ * All functions must be called with the BQL held, which also keeps the vCPU
+ * threads away from the PMU state and from changes of exception level. They
+ * neither interrupt nor wait for a vCPU.
+ *
+ * Reference: Arm Architecture Reference Manual for A-profile (DDI 0487),
+ * "The Performance Monitors Extension" and "Performance Monitors external
+ * register descriptions".
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef TARGET_ARM_PMU_EXT_H
+#define TARGET_ARM_PMU_EXT_H
+
+#include "target/arm/cpu-qom.h"
+
+/* Most event counters that one configuration can cover */
+#define ARM_PMU_EXT_MAX_COUNTERS 8
+
+/**
+ * ArmPmuExtConfig: what to program into the PMU of each CPU
+ * @first: index of the first event counter
+ * @nr_counters: how many event counters; those that the CPU does not
+ *               implement are ignored on writes and read as 0
+ * @cycles: also use the cycle counter, and with it PMCR and PMCCFILTR
+ * @pmcr: new PMCR_EL0.{LP,LC,DP,X,D,E}; other bits are ignored
+ * @pmccfiltr: new PMCCFILTR_EL0; bits that the CPU lacks are ignored
+ * @evtyper: new PMEVTYPER<first + n>_EL0; bits that the CPU lacks are ignored
+ */
+typedef struct ArmPmuExtConfig {
+    uint8_t first;
+    uint8_t nr_counters;
+    bool cycles;
+    uint32_t pmcr;
+    uint32_t pmccfiltr;
+    uint32_t evtyper[ARM_PMU_EXT_MAX_COUNTERS];
+} ArmPmuExtConfig;
+
+/**
+ * arm_pmu_ext_start: program the counters, set them to 0 and enable them
+ * @cpu: CPU to program
+ * @cfg: what to program
+ *
+ * The CPU is then in use until arm_pmu_ext_read(), or until it is reset.
+ *
+ * Returns: false, with nothing changed, if the CPU is powered off
+ */
+bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg);
+
+/**
+ * arm_pmu_ext_stop: bring the counters up to date and disable them
+ * @cpu: CPU to stop
+ * @cfg: the configuration it was started with
+ *
+ * Nothing happens if the CPU is not in use.
+ */
+void arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg);
+
+/**
+ * arm_pmu_ext_read: read stopped counters, and set them to 0
+ * @cpu: CPU to read
+ * @cfg: the configuration it was started with
+ * @events: where to store @cfg->nr_counters values, zero-extended
+ * @cycles: where to store the cycle counter if @cfg->cycles
+ *
+ * Clears the overflow flags of these counters. The CPU is no longer in use.
+ *
+ * Returns: false, with nothing stored, if the values do not belong to the
+ * time since arm_pmu_ext_start(): the CPU was not started, has been reset
+ * since then, or is powered off
+ */
+bool arm_pmu_ext_read(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
+                      uint64_t *events, uint64_t *cycles);
+
+/* Is the CPU in use, that is started, neither read nor reset since then? */
+bool arm_pmu_ext_in_use(ARMCPU *cpu);
+
+/* Declare a CPU to be in use whose PMU state came with a migration stream */
+void arm_pmu_ext_set_in_use(ARMCPU *cpu);
+
+/* Sample CONTEXTIDR_EL1 and CONTEXTIDR_EL2, as PMCID1SR and PMCID2SR do */
+void arm_pmu_ext_contextidr(ARMCPU *cpu, uint32_t *el1, uint32_t *el2);
+
+#endif

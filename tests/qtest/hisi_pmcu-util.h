@@ -1,0 +1,170 @@
+/*
+ * Helpers for qtests of the HiSilicon PMCU
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef TESTS_QTEST_HISI_PMCU_UTIL_H
+#define TESTS_QTEST_HISI_PMCU_UTIL_H
+
+#include "hw/misc/hisi_pmcu_regs.h"
+#include "libqtest.h"
+
+#define PMCU_BASE           0x09100000ULL
+#define PMCU_SPI            176
+#define RAM_BASE            0x40000000ULL
+
+/* Where the tests put event lists and records unless the place matters */
+#define EVENT_BASE          (RAM_BASE + 0x100000)
+#define STORE_BASE          (RAM_BASE + 0x200000)
+
+#define CANARY              0xa5
+#define MS                  1000000ULL      /* in ns */
+#define MS_TICKS            50000U          /* in ticks of WAIT_CNT */
+#define PMCR_DRIVER         (R_PMCR_LP_MASK | R_PMCR_LC_MASK | R_PMCR_E_MASK)
+
+/* PMUv3 event numbers and filter bits */
+#define EV_SW_INCR          0x00
+#define EV_L2D_CACHE        0x16            /* nothing that QEMU can count */
+#define EV_CPU_CYCLES       0x11
+#define EV_NULL             0xc000
+#define FILTER_P            0x80000000
+#define FILTER_NSH          0x08000000
+
+/* What a driver writes before it triggers; see pmcu_program() */
+typedef struct PmcuRun {
+    unsigned ev_len;
+    unsigned nr_loop;
+    unsigned nr_pmu;
+    uint32_t wait_cnt;
+    bool comp;
+    uint32_t pmcr;
+    uint32_t pmccfiltr;
+    uint64_t event_base;
+    uint64_t store_base;
+    uint64_t kill_base;
+} PmcuRun;
+
+/* One event that counts cycles, for one window of 1 ms */
+#define PMCU_RUN_DEFAULT                    \
+    .ev_len = 1,                            \
+    .nr_loop = 1,                           \
+    .nr_pmu = 1,                            \
+    .wait_cnt = MS_TICKS,                   \
+    .pmcr = PMCR_DRIVER,                    \
+    .event_base = EVENT_BASE,               \
+    .store_base = STORE_BASE,               \
+    .kill_base = STORE_BASE + 0x100000
+
+typedef struct Pmcu {
+    QTestState *qts;
+    uint64_t base;
+    unsigned spi;
+} Pmcu;
+
+static inline uint32_t pmcu_read(const Pmcu *p, unsigned reg)
+{
+    return qtest_readl(p->qts, p->base + reg);
+}
+
+static inline void pmcu_write(const Pmcu *p, unsigned reg, uint32_t value)
+{
+    qtest_writel(p->qts, p->base + reg, value);
+}
+
+static inline unsigned pmcu_state(const Pmcu *p)
+{
+    return FIELD_EX32(pmcu_read(p, A_FSM_STATUS), FSM_STATUS, STATE);
+}
+
+static inline unsigned pmcu_error(const Pmcu *p)
+{
+    return FIELD_EX32(pmcu_read(p, A_FSM_STATUS), FSM_STATUS, ERROR);
+}
+
+static inline unsigned pmcu_stored(const Pmcu *p)
+{
+    return FIELD_EX32(pmcu_read(p, A_FSM_STATUS), FSM_STATUS, STORED);
+}
+
+static inline bool pmcu_irq(const Pmcu *p)
+{
+    return qtest_get_irq(p->qts, p->spi);
+}
+
+static inline void pmcu_trigger(const Pmcu *p)
+{
+    pmcu_write(p, A_FSM_CTRL, R_FSM_CTRL_TRIGGER_MASK);
+}
+
+static inline void pmcu_break(const Pmcu *p)
+{
+    pmcu_write(p, A_FSM_BRK, R_FSM_BRK_BRK_MASK);
+}
+
+static inline uint32_t pmcu_fsm_cfg(unsigned ev_len, unsigned nr_loop,
+                                    unsigned nr_pmu)
+{
+    uint32_t value = 0;
+
+    value = FIELD_DP32(value, FSM_CFG, EV_LEN, ev_len);
+    value = FIELD_DP32(value, FSM_CFG, NR_LOOP, nr_loop);
+    return FIELD_DP32(value, FSM_CFG, NR_PMU, nr_pmu);
+}
+
+static inline void pmcu_program(const Pmcu *p, const PmcuRun *run)
+{
+    pmcu_write(p, A_FSM_CFG,
+               pmcu_fsm_cfg(run->ev_len, run->nr_loop, run->nr_pmu));
+    pmcu_write(p, A_WAIT_CNT, run->wait_cnt);
+    pmcu_write(p, A_COMP, run->comp);
+    pmcu_write(p, A_PMCR, run->pmcr);
+    pmcu_write(p, A_PMCCFILTR, run->pmccfiltr);
+    pmcu_write(p, A_EVENT_BASE_H, run->event_base >> 32);
+    pmcu_write(p, A_EVENT_BASE_L, run->event_base);
+    pmcu_write(p, A_STORE_BASE_H, run->store_base >> 32);
+    pmcu_write(p, A_STORE_BASE_L, run->store_base);
+    pmcu_write(p, A_KILL_BASE_H, run->kill_base >> 32);
+    pmcu_write(p, A_KILL_BASE_L, run->kill_base);
+}
+
+static inline void pmcu_start(const Pmcu *p, const PmcuRun *run)
+{
+    pmcu_program(p, run);
+    pmcu_trigger(p);
+}
+
+/* Write a list of @n times the same event */
+static inline void pmcu_events(const Pmcu *p, uint64_t addr, unsigned n,
+                               uint32_t event)
+{
+    for (unsigned i = 0; i < n; i++) {
+        qtest_writel(p->qts, addr + 4 * i, event);
+    }
+}
+
+/* The QOM path of the @nth object of a type among the machine's devices */
+char *pmcu_find_device(QTestState *qts, const char *type, unsigned nth);
+
+/* Power a CPU on or off; takes effect with the next system reset */
+void pmcu_power_cpu(QTestState *qts, unsigned cpu, bool on);
+
+/*
+ * Run QEMU with arguments that it should refuse. Returns its exit status, and
+ * what it printed on stderr.
+ */
+int pmcu_run_qemu(const char *args, char **err);
+
+/* The device tree that a machine with these arguments has */
+char *pmcu_dump_dtb(const char *machine_opts, const char *args, size_t *len);
+
+/*
+ * The value of a property of a node, by full path, of a flattened device tree;
+ * NULL if there is no such node or property.
+ */
+const uint8_t *pmcu_dtb_prop(const char *dtb, const char *path,
+                             const char *prop, uint32_t *len);
+
+#endif
