@@ -89,7 +89,8 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                 ('raise ui.Fail("a", status=2)', 2, ['a']),
                 (f'raise OSError({errno.ENOSPC}, "full", "/x")', 1, ['/x: full; free some space']),
                 (f'raise OSError({errno.EROFS}, "ro", "/x")', 1, ['/x: ro; set QEMU_PMU_BUILD']),
-                (f'raise OSError({errno.EACCES}, "no", "/x")', 1, ['/x: no; check the permissions']),
+                (f'raise OSError({errno.EACCES}, "no", "/x")',
+                 1, ['/x: no; check the permissions']),
                 ('raise TimeoutError("late")', 1, ['late; run it again']),
                 ('raise KeyError("k")', 1, ['internal error', 'crash.log'])):
             done = self.main(statement)
