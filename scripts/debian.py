@@ -105,6 +105,7 @@ class Apt:
         if stamp.exists() and stamp.read_text() == source and \
                 time.time() - stamp.stat().st_mtime < max_age_days * 86400:
             return
+        ui.need_room(self.dir, 200)
         with ui.Step(f'package index of Debian {self.suite} ({self.arch})'):
             lines = self._apt('update', what='apt-get update')
             bad = [l for l in lines if l.startswith(('E:', 'Err:', 'W: Failed'))]
@@ -160,6 +161,7 @@ class Apt:
             cmd += [uri, folder / name, checksum]
         if todo:
             total = sum(int(f[2]) for f in todo)
+            ui.need_room(folder, total / 1e6 + 10)
             with ui.Step(f'download {what}, {total / 1e6:.1f} MB',
                          lambda: f'({sum(size(f[1]) for f in todo) / 1e6:.1f} MB so far)'):
                 ui.run(cmd, 'download.log', f'downloading {what}', OFFLINE, env=self.env)

@@ -4,7 +4,6 @@
 """`pmu doctor`: one line a check; exit status 1 if something is missing."""
 
 import os
-import pathlib
 import shutil
 import subprocess
 
@@ -19,11 +18,6 @@ def missing_packages(wanted):
                          capture_output=True, text=True).stdout
     have = {l.split()[0] for l in out.splitlines() if l.endswith(' install ok installed')}
     return [p for p in wanted if p not in have]
-
-
-def existing(path):
-    path = pathlib.Path(path)
-    return path if path.exists() else existing(path.parent)
 
 
 def size(path):
@@ -53,13 +47,13 @@ def checks():
         yield f'Debian archive: {archive}', problem, 'mend /etc/apt'
 
     for folder, need in ROOM.items():
-        have = shutil.disk_usage(existing(folder)).free / 1e9
+        have = shutil.disk_usage(ui.existing(folder)).free / 1e9
         used = size(folder) if folder.exists() else 0
         yield f'{ui.show(folder)}: {used:.1f} GB used, {have:.1f} GB free', \
             None if used + have >= need else f'a complete build takes {need} GB', \
             'free some space, or set QEMU_PMU_BUILD and XDG_CACHE_HOME to other folders'
         yield f'{ui.show(folder)}: can be written', \
-            None if os.access(existing(folder), os.W_OK) else 'cannot be written', \
+            None if os.access(ui.existing(folder), os.W_OK) else 'cannot be written', \
             'set QEMU_PMU_BUILD and XDG_CACHE_HOME to other folders'
 
     memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9

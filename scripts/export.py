@@ -12,7 +12,8 @@ import tempfile
 
 import tree
 import ui
-from tree import SRC, STAGE, git, paths
+from scratch import ENV, git, paths
+from tree import SRC, STAGE
 
 FORMAT = ('format-patch', '-q', '--zero-commit', '--no-signature', '--no-numbered',
           '--full-index', '--no-renames', '--stat=72', '--no-cover-letter')
@@ -243,7 +244,7 @@ def checks(base, version):
     work = [script + [str(p)] for p in patches]
     work += [script + ['-f', n] for n in files if n.endswith(('.c', '.h', '.py', '.S', '.inc'))]
     for cmd in work:
-        done = subprocess.run(cmd, cwd=STAGE, capture_output=True, text=True, env=tree.ENV)
+        done = subprocess.run(cmd, cwd=STAGE, capture_output=True, text=True, env=ENV)
         style += [l for l in (done.stdout + done.stderr).splitlines() if l.strip()]
     yield "QEMU's checkpatch finds nothing", style
 

@@ -101,6 +101,7 @@ def configure(kind, src):
         return
     shutil.rmtree(build, ignore_errors=True)
     build.mkdir(parents=True)
+    ui.need_room(build, 1000)
     with ui.Step(f'configure QEMU ({kind})'):
         ui.run(['../src/configure', *options], f'configure-{kind}.log', 'configuring QEMU',
                "'./pmu doctor' says what is missing", cwd=build, env=environment())

@@ -18,56 +18,18 @@ import os
 import pathlib
 import re
 import shutil
-import subprocess
-import tempfile
-import tomllib
 
-import debian
 import ui
+from base import bases, import_base
+from scratch import REPO, git, paths
 
-REPO = ui.BUILD / 'qemu.git'
 SRC = ui.BUILD / 'qemu' / 'src'
 STOCK = ui.BUILD / 'stock' / 'src'
 STAGE = ui.BUILD / 'stage'
 STATE = ui.BUILD / 'qemu' / 'prepared.json'
 PATCHES = ui.ROOT / 'patches'
 OVERLAY_ROOTS = ('accel', 'hw', 'include', 'target', 'pc-bios', 'tests', 'docs')
-NOT_IMPORTED = ('roms', 'debian', '.pc', '.git', 'build')   # large, nothing builds from them
-AUTHOR = {'NAME': 'qemu-pmu developers', 'EMAIL': 'qemu-pmu@localhost',
-          'DATE': '2026-01-01T00:00:00Z'}
 OVERLAY = 'overlay: add the new files of qemu-pmu'
-
-# Nothing of the user's git configuration may change what we write.
-ENV = {k: v for k, v in os.environ.items() if not k.startswith('GIT_')}
-ENV.update(GIT_CONFIG_GLOBAL='/dev/null', GIT_CONFIG_NOSYSTEM='1', GIT_ATTR_NOSYSTEM='1',
-           LC_ALL='C', GIT_EDITOR=':', GIT_SEQUENCE_EDITOR=':',
-           **{f'GIT_{who}_{k}': v for who in ('AUTHOR', 'COMMITTER') for k, v in AUTHOR.items()})
-CONFIG = [word for setting in (
-    'core.abbrev=12', 'diff.algorithm=myers', 'gc.auto=0', 'core.autocrlf=false',
-    'core.quotepath=false', 'core.fileMode=true', 'core.hooksPath=/dev/null',
-    'core.attributesFile=/dev/null', 'core.excludesFile=/dev/null',
-    'commit.gpgsign=false', 'advice.detachedHead=false') for word in ('-c', setting)]
-
-
-def git(*args, cwd=None, data=None, check=True, index=None, work=None, env=()):
-    """Run git in the scratch repository, or in one of its worktrees (cwd)."""
-    where = ['-C', str(cwd)] if cwd else [f'--git-dir={REPO}']
-    if work:
-        where.append(f'--work-tree={work}')
-    env = dict(ENV, **dict(env), **({'GIT_INDEX_FILE': str(index)} if index else {}))
-    cmd = ['git', *CONFIG, *where, *map(str, args)]
-    done = subprocess.run(cmd, input=data, capture_output=True, env=env)
-    if check and done.returncode:
-        text = (done.stderr or done.stdout).decode(errors='replace').strip().splitlines()
-        ui.write(ui.LOGS / 'git.log', '\n'.join([' '.join(cmd), *text, '']))
-        raise ui.Fail(f'git {args[0]} failed: {ui.blame(text)}', log=ui.LOGS / 'git.log')
-    return done.stdout.decode(errors='surrogateescape').strip() if check else done
-
-
-def paths(*args, **kw):
-    """The file names that a git command with -z prints."""
-    return [n for n in git(*args, **kw).split('\0') if n]
-
 
 def in_overlay(name):
     """Whether a file of this name is one of QEMU's new files, not an editor's litter.
@@ -102,11 +64,6 @@ def series():
     return [PATCHES / name for name in names]
 
 
-def bases():
-    with open(ui.ROOT / 'bases.toml', 'rb') as handle:
-        return tomllib.load(handle)
-
-
 def stamp(base):
     """A hash of all that determines the prepared tree."""
     digest = hashlib.sha256(base.encode())
@@ -121,70 +78,6 @@ def state():
         return json.loads(STATE.read_text())
     except (FileNotFoundError, ValueError):
         return None
-
-
-# -- the stock source -------------------------------------------------------
-
-def check_version(version, where):
-    branch = bases()['branch']
-    if not re.fullmatch(re.escape(branch) + r'\.\d+', version):
-        raise ui.Fail(f'{where} is QEMU {version}, but the series is for {branch}.x',
-                      'give --qemu-src a release of that branch')
-
-
-def source_package():
-    """Fetch the pinned source package (or a newer point release of it)."""
-    known, folder = bases(), ui.CACHE / 'source'
-    if all((folder / name).is_file() for name in known['sha256']):
-        dsc = folder / known['dsc']
-    else:
-        dsc = debian.Apt(known['suite'], 'amd64').source(known['package'])
-    if dsc.name == known['dsc']:
-        with ui.Step('checksums of the QEMU source'):
-            for name, checksum in known['sha256'].items():
-                debian.verify(folder / name, checksum)
-    return dsc
-
-
-def import_base(qemu_src=None):
-    """Make the stock source a commit; returns (commit, version)."""
-    if not (REPO / 'HEAD').exists():
-        REPO.mkdir(parents=True, exist_ok=True)
-        git('init', '-q', '--bare', '--template=')
-    if qemu_src:
-        path = pathlib.Path(qemu_src).absolute()
-        if not path.exists():
-            raise ui.Fail(f'--qemu-src {qemu_src}: no such file or folder')
-        base = hashlib.sha256(str(path).encode()).hexdigest()[:8]
-        base += '' if path.is_dir() else '-' + debian.digest(path)[:12]
-    else:
-        path = source_package()
-        base = path.name.removesuffix('.dsc').replace('~', '-')
-    ref = f'refs/tags/base/{base}'
-    known = git('rev-parse', '-q', '--verify', ref, check=False).stdout.decode().strip()
-    if known and not path.is_dir():
-        return known, git('show', f'{known}:VERSION')
-
-    with tempfile.TemporaryDirectory(dir=ui.BUILD, prefix='unpack-') as scratch, \
-            ui.Step(f'unpack and import {path.name}'):
-        top = path
-        if not path.is_dir():
-            top = pathlib.Path(scratch) / 's'
-            if path.suffix == '.dsc':
-                cmd = ['dpkg-source', '--no-check', '-x', path, top]
-            else:
-                top.mkdir()
-                cmd = ['tar', '-xf', path, '-C', top, '--strip-components=1']
-            ui.run(cmd, 'unpack.log', f'unpacking {path.name}')
-        if not (top / 'VERSION').is_file() or not (top / 'configure').is_file():
-            raise ui.Fail(f'{path} is not a QEMU source tree (no VERSION and configure)')
-        check_version((top / 'VERSION').read_text().strip(), path)
-        index = REPO / f'index-{base}'
-        git('add', '-Af', '--', '.', *(f':!/{n}' for n in NOT_IMPORTED), index=index, work=top)
-        tree = git('write-tree', index=index)
-    commit = git('commit-tree', tree, '-m', f'QEMU source {base}')
-    git('update-ref', ref, commit)
-    return commit, git('show', f'{commit}:VERSION')
 
 
 # -- worktrees --------------------------------------------------------------

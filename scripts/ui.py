@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -157,6 +158,19 @@ def uninterrupted():
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+def existing(path):
+    """The path, or the nearest folder above it that there is."""
+    return path if path.exists() else existing(path.parent)
+
+
+def need_room(folder, megabytes):
+    """Fail now rather than half-way; apt, for one, hangs on a full disk."""
+    free = shutil.disk_usage(existing(folder)).free / 1e6
+    if free < megabytes:
+        raise Fail(f'{show(folder)} has {free:.0f} MB free, and this takes {megabytes:.0f} MB',
+                   'free some space, or set QEMU_PMU_BUILD and XDG_CACHE_HOME to other folders')
 
 
 @contextlib.contextmanager

@@ -1,0 +1,84 @@
+# The stock QEMU source that the series is applied to.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""bases.toml --> source package or --qemu-src --> a commit of the scratch repository."""
+
+import hashlib
+import pathlib
+import re
+import tempfile
+import tomllib
+
+import debian
+import ui
+from scratch import REPO, git
+
+NOT_IMPORTED = ('roms', 'debian', '.pc', '.git', 'build')   # large, nothing builds from them
+
+
+def bases():
+    with open(ui.ROOT / 'bases.toml', 'rb') as handle:
+        return tomllib.load(handle)
+
+
+def check_version(version, where):
+    branch = bases()['branch']
+    if not re.fullmatch(re.escape(branch) + r'\.\d+', version):
+        raise ui.Fail(f'{where} is QEMU {version}, but the series is for {branch}.x',
+                      'give --qemu-src a release of that branch')
+
+
+def source_package():
+    """Fetch the pinned source package (or a newer point release of it)."""
+    known, folder = bases(), ui.CACHE / 'source'
+    if all((folder / name).is_file() for name in known['sha256']):
+        dsc = folder / known['dsc']
+    else:
+        dsc = debian.Apt(known['suite'], 'amd64').source(known['package'])
+    if dsc.name == known['dsc']:
+        with ui.Step('checksums of the QEMU source'):
+            for name, checksum in known['sha256'].items():
+                debian.verify(folder / name, checksum)
+    return dsc
+
+
+def import_base(qemu_src=None):
+    """Make the stock source a commit; returns (commit, version)."""
+    if not (REPO / 'HEAD').exists():
+        REPO.mkdir(parents=True, exist_ok=True)
+        git('init', '-q', '--bare', '--template=')
+    if qemu_src:
+        path = pathlib.Path(qemu_src).absolute()
+        if not path.exists():
+            raise ui.Fail(f'--qemu-src {qemu_src}: no such file or folder')
+        base = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+        base += '' if path.is_dir() else '-' + debian.digest(path)[:12]
+    else:
+        path = source_package()
+        base = path.name.removesuffix('.dsc').replace('~', '-')
+    ref = f'refs/tags/base/{base}'
+    known = git('rev-parse', '-q', '--verify', ref, check=False).stdout.decode().strip()
+    if known and not path.is_dir():
+        return known, git('show', f'{known}:VERSION')
+
+    ui.need_room(ui.BUILD, 800)
+    with tempfile.TemporaryDirectory(dir=ui.BUILD, prefix='unpack-') as scratch, \
+            ui.Step(f'unpack and import {path.name}'):
+        top = path
+        if not path.is_dir():
+            top = pathlib.Path(scratch) / 's'
+            if path.suffix == '.dsc':
+                cmd = ['dpkg-source', '--no-check', '-x', path, top]
+            else:
+                top.mkdir()
+                cmd = ['tar', '-xf', path, '-C', top, '--strip-components=1']
+            ui.run(cmd, 'unpack.log', f'unpacking {path.name}')
+        if not (top / 'VERSION').is_file() or not (top / 'configure').is_file():
+            raise ui.Fail(f'{path} is not a QEMU source tree (no VERSION and configure)')
+        check_version((top / 'VERSION').read_text().strip(), path)
+        index = REPO / f'index-{base}'
+        git('add', '-Af', '--', '.', *(f':!/{n}' for n in NOT_IMPORTED), index=index, work=top)
+        tree = git('write-tree', index=index)
+    commit = git('commit-tree', tree, '-m', f'QEMU source {base}')
+    git('update-ref', ref, commit)
+    return commit, git('show', f'{commit}:VERSION')
