@@ -72,7 +72,7 @@ def import_base(qemu_src=None):
             else:
                 top.mkdir()
                 cmd = ['tar', '-xf', path, '-C', top, '--strip-components=1']
-            ui.run(cmd, 'unpack.log', f'unpacking {path.name}')
+            ui.run(cmd, 'unpack.log', f'unpacking {path.name}', 'is it a QEMU source tarball?')
         if not (top / 'VERSION').is_file() or not (top / 'configure').is_file():
             raise ui.Fail(f'{path} is not a QEMU source tree (no VERSION and configure)')
         check_version((top / 'VERSION').read_text().strip(), path)

@@ -170,7 +170,11 @@ def running(cmd, log, **kw):
             messages.join()
 
 
-def run(opt, echo=print):
+def show(line):
+    print(line, flush=True)
+
+
+def run(opt, echo=show):
     """Boot, run opt.run, and power off; returns the script's exit status.
 
     echo(text) gets each line that the script prints.

@@ -133,7 +133,7 @@ def cmd_boot(opt):
         kernel=opt.kernel, append=opt.append, files=files, run=opt.run, stock=opt.stock,
         timeout=opt.timeout, args=opt.args)
     if opt.run:
-        return boot.run(options, echo=lambda line: print(line, flush=True))
+        return boot.run(options)
     return boot.shell(options)
 
 
@@ -143,7 +143,7 @@ def cmd_demo(opt):
     print('Booting an unmodified Debian kernel on -M virt,pmcu=on; CPU 1 runs a busy loop.\n',
           flush=True)
     options = boot.Options('arm', smp='4', run=ui.ROOT / 'guest/arm/demo.sh')
-    return boot.run(options, echo=lambda line: print(line, flush=True))
+    return boot.run(options)
 
 
 def cmd_test(opt):

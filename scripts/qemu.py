@@ -42,6 +42,8 @@ def environment():
     env = {k: v for k, v in os.environ.items() if k not in ('CC', 'CFLAGS', 'LDFLAGS', 'MAKEFLAGS')}
     env.update(PYTHONPATH=str(ui.BUILD / 'python'), CCACHE_DIR=str(ui.CACHE / 'ccache'),
                CCACHE_BASEDIR=str(ui.BUILD), CCACHE_NOHASHDIR='1', CCACHE_DEPEND='1',
+               # Every file includes it, each new device changes it, and no code depends on it.
+               CCACHE_IGNOREHEADERS='config-poison.h',
                CCACHE_MAXSIZE='3G', PATH=f'/usr/bin:/bin:/usr/sbin:/sbin:{env.get("PATH", "")}',
                LC_ALL='C.UTF-8')
     return env

@@ -203,7 +203,16 @@ def main(function):
     """Run a command's function: exit status 0, 1 (failed), 2 (usage) or 130."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        sys.exit(function(sys.argv[1:]) or 0)
+        try:
+            status = function(sys.argv[1:]) or 0
+        except SystemExit as end:
+            status = end.code
+        try:
+            sys.stdout.flush()
+        except OSError:                   # or Python tries again, and complains, when it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise
+        sys.exit(status)
     except Fail as fail:
         print(f'pmu: error: {fail}', file=sys.stderr)
         sys.exit(fail.status)
@@ -212,7 +221,7 @@ def main(function):
         sys.exit(130)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+        sys.exit(141)                     # as a program that the signal ended
     except OSError as error:
         hint = {errno.ENOSPC: "free some space ('./pmu doctor' shows where it goes), "
                               'then run it again',

@@ -128,7 +128,8 @@ class Project:
         self.home.mkdir()
         self.env = dict(os.environ, QEMU_PMU_BUILD=str(self.build), HOME=str(self.home),
                         XDG_CACHE_HOME=str(self.cache))
-        for name in [n for n in self.env if n.startswith('GIT_') or n == 'XDG_CONFIG_HOME']:
+        for name in [n for n in self.env if n.startswith(('GIT_', 'PYTHON')) or
+                     n == 'XDG_CONFIG_HOME']:
             del self.env[name]
 
     def close(self):
