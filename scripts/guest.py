@@ -139,21 +139,28 @@ def add_program(archive, root, name):
         todo += elf_needs(real)[1]
 
 
+def sources(arch):
+    """{program: [its .c files]}: guest/ARCH/NAME.c, or all of guest/ARCH/NAME/."""
+    top = SOURCES / arch.name
+    found = {f.stem: [f] for f in top.glob('*.c')}
+    found.update({d.name: sorted(d.glob('*.c')) for d in top.glob('*/') if any(d.glob('*.c'))})
+    return dict(sorted(found.items()))
+
+
 def programs(arch):
-    """Compile guest/ARCH/*.c into static programs; yields (name, file)."""
+    """Compile guest/ARCH into static programs; yields (name, file)."""
     where = ui.BUILD / 'guest' / arch.name / 'bin'
     where.mkdir(parents=True, exist_ok=True)
-    for source in sorted((SOURCES / arch.name).glob('*.c')):
-        program = where / source.stem
+    for name, files in sources(arch).items():
         ui.run([f'{arch.triplet}-gcc', '-std=gnu11', '-O2', '-g', '-static', '-Wall', '-Wextra',
-                '-Werror', '-o', program, source], f'{source.stem}.log',
-               f'compiling {ui.show(source)}', 'mend it and run it again')
-        yield source.stem, program
+                '-Werror', '-o', where / name, *files], f'{name}.log',
+               f'compiling {ui.show(files[0].parent)}', 'mend it and run it again')
+        yield name, where / name
 
 
 def stamp(arch):
     digest = hashlib.sha256(arch.kernel.encode())
-    for path in [SOURCES / 'init', *sorted((SOURCES / arch.name).glob('*.c')),
+    for path in [SOURCES / 'init', *sorted((SOURCES / arch.name).glob('**/*.[ch]')),
                  pathlib.Path(__file__)]:
         digest.update(f'\0{path.name}\0'.encode() + path.read_bytes())
     return digest.hexdigest()

@@ -140,7 +140,7 @@ def cmd_boot(opt):
 def cmd_demo(opt):
     import boot
     graph('qemu', 'guest-arm')
-    print('Booting an unmodified Debian kernel on -M virt,pmcu=on; CPU 1 runs a busy loop.\n',
+    print('Booting an unmodified Debian kernel on -M virt,pmcu=on; CPU 1 is busy.\n',
           flush=True)
     options = boot.Options('arm', smp='4', run=ui.ROOT / 'guest/arm/demo.sh')
     return boot.run(options)

@@ -1,0 +1,35 @@
+/*
+ * What the parts of the program pmcu share
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef PMCU_H
+#define PMCU_H
+
+#include "device.h"
+
+#define CPU_CYCLES 0x11u
+
+typedef struct {
+    unsigned samples, period_ms;
+    int die;                            /* -1: all */
+    bool user_kernel;                   /* the events are the default ones */
+    bool syscalls, heatmap, exact, tap;
+} Options;
+
+extern Options opt;
+
+/* The process that loads a CPU, or 0. */
+int loader_of(int cpu);
+
+/* show.c */
+void print_table(const Pmcu *p, const Run *run);
+void add_to_map(const Pmcu *p, const Run *run);
+void print_map(const Pmcu *dies, unsigned n, const Run *run);
+
+/* check.c */
+void look_at_run(const Pmcu *p, const Run *run);
+bool judge(void);                       /* print the rules; true if all hold */
+
+#endif
