@@ -50,6 +50,7 @@ class Options:
     append: str = ''
     files: dict = field(default_factory=dict)       # guest path: host file
     run: str = ''
+    acpi: bool = False
     stock: bool = False
     timeout: float = 300
     args: list = field(default_factory=list)
@@ -64,6 +65,17 @@ def machine_option(opt, default):
             wanted['pmcu'] = 'on'
         text += ''.join(f',{k}={v}' for k, v in wanted.items() if f',{k}=' not in text)
     return text
+
+
+def uefi(scratch):
+    """Options that boot through UEFI, and so with ACPI; the flash is gone afterwards."""
+    code, variables = pathlib.Path(scratch) / 'code.fd', pathlib.Path(scratch) / 'variables.fd'
+    code.write_bytes((qemu.fetch_firmware() / 'QEMU_EFI.fd').read_bytes())
+    variables.touch()
+    for path in (code, variables):
+        os.truncate(path, 64 << 20)         # the size of the board's flash devices
+    return ['-drive', f'if=pflash,format=raw,unit=0,readonly=on,file={code}',
+            '-drive', f'if=pflash,format=raw,unit=1,file={variables}']
 
 
 def command(opt, scratch):
@@ -89,6 +101,10 @@ def command(opt, scratch):
            '-append', append]
     if opt.cpu or cpu:
         cmd += ['-cpu', opt.cpu or cpu]
+    if opt.acpi:
+        if opt.name != 'arm':
+            raise ui.Fail(f'--acpi is for arm; the {opt.name} guest boots with its own firmware')
+        cmd += uefi(scratch)
     if not any(a in ('-nic', '-netdev', '-net') for a in opt.args):
         cmd += ['-nic', 'none']
     if not any(a in ('-accel', '-enable-kvm') for a in opt.args):

@@ -130,7 +130,8 @@ def cmd_boot(opt):
     graph('stock' if opt.stock else 'qemu', f'guest-{opt.arch}')
     options = boot.Options(
         opt.arch, smp=opt.smp, machine=opt.machine, cpu=opt.cpu, memory=opt.memory,
-        kernel=opt.kernel, append=opt.append, files=files, run=opt.run, stock=opt.stock,
+        kernel=opt.kernel, append=opt.append, files=files, run=opt.run, acpi=opt.acpi,
+        stock=opt.stock,
         timeout=opt.timeout, args=opt.args)
     if opt.run:
         return boot.run(options)
@@ -224,6 +225,8 @@ def parser():
     sub.add_argument('--memory', metavar='SIZE', default='', help='as in -m (default: 2G)')
     sub.add_argument('--kernel', metavar='FILE', default='',
                      help="a kernel of yours instead of Debian's")
+    sub.add_argument('--acpi', action='store_true',
+                     help='boot through UEFI, so that the kernel uses ACPI (arm)')
     sub.add_argument('--append', metavar='TEXT', default='', help='more kernel parameters')
     sub.add_argument('--initrd-add', metavar='FILE=PATH', action='append', default=[],
                      help='put FILE into the guest at PATH; may be repeated')
