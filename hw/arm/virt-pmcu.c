@@ -101,8 +101,11 @@ void virt_pmcu_check(VirtMachineState *vms)
     if (sockets > VIRT_PMCU_MAX_DIES) {
         error_report("mach-virt: pmcu=on %s", reason);
     } else {
-        error_report("mach-virt: pmcu=on %s, try -smp %u,sockets=%u,"
-                     "clusters=%u,cores=%u,threads=1", reason, smp->cpus,
+        g_autofree char *max = smp->max_cpus == smp->cpus ? g_strdup("") :
+            g_strdup_printf(",maxcpus=%u", smp->max_cpus);
+
+        error_report("mach-virt: pmcu=on %s, try -smp %u%s,sockets=%u,"
+                     "clusters=%u,cores=%u,threads=1", reason, smp->cpus, max,
                      sockets, clusters, cores);
     }
     exit(1);

@@ -214,6 +214,36 @@ static void hisi_pmcu_set_pmu_config(HisiPmcuState *s)
 }
 
 /*
+ * Replace the zeros of events that the CPU cannot count. A counter that it
+ * does not have stays 0, and so does the null event.
+ */
+static void hisi_pmcu_add_synthetic(HisiPmcuState *s, unsigned slot,
+                                    uint64_t *value)
+{
+    ARMCPU *cpu = s->cpu[slot];
+    unsigned end = arm_pmu_ext_nr_counters(cpu);
+    unsigned i;
+
+    for (i = 0; i < s->pmu.nr_counters && s->pmu.first + i < end; i++) {
+        PmuSyntheticSample sample = {
+            .event = s->run.events[i] & HISI_PMCU_MAX_EVENT,
+            .unit = slot,
+            .index = s->stored,
+            .window_ns = hisi_pmcu_window_ns(&s->run),
+            .seed = s->run_synthetic_seed,
+        };
+
+        if (sample.event != HISI_PMCU_NULL_EVENT &&
+            !arm_pmu_ext_can_count(cpu, sample.event) &&
+            pmu_synthetic_value(s->run_synthetic, &sample, &value[i])) {
+            value[i] = extract64(value[i], 0, arm_pmu_ext_counter_bits(cpu));
+            trace_hisi_pmcu_synthetic(s->sccl_id, slot, sample.index,
+                                      sample.event, value[i]);
+        }
+    }
+}
+
+/*
  * Stop the counters of all CPUs and only then read them, so that all values
  * of a record belong to the same time. Leaves a complete record in s->record,
  * with zeros for slots whose CPU was not on for the whole window.
@@ -244,6 +274,9 @@ static void hisi_pmcu_stop_and_read(HisiPmcuState *s)
             stl_le_p(s->record + hisi_pmcu_cid2_offset(s->nr_slots, slot), 0);
             continue;
         }
+        if (s->run_synthetic) {
+            hisi_pmcu_add_synthetic(s, slot, value);
+        }
         for (i = 0; i < nr_pmu + s->pmu.cycles; i++) {
             stq_le_p(s->record + hisi_pmcu_event_offset(s->nr_slots, i, slot),
                      value[i]);
@@ -253,9 +286,23 @@ static void hisi_pmcu_stop_and_read(HisiPmcuState *s)
     bitmap_zero(s->started, s->nr_slots);
 }
 
+/* The end of a run, whatever the reason: nothing is counting any more */
+static void hisi_pmcu_end_run(HisiPmcuState *s)
+{
+    unsigned slot;
+
+    for (slot = find_first_bit(s->saved, s->nr_slots); slot < s->nr_slots;
+         slot = find_next_bit(s->saved, s->nr_slots, slot + 1)) {
+        arm_pmu_ext_restore(s->cpu[slot], &s->pmu, &s->saved_state[slot]);
+    }
+    bitmap_zero(s->saved, s->nr_slots);
+    g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
+}
+
 /* End a run early: nothing more is stored, and BRK instead of DONE is set. */
 static void hisi_pmcu_stop_run(HisiPmcuState *s, unsigned error)
 {
+    hisi_pmcu_end_run(s);
     s->state = HISI_PMCU_IDLE;
     s->error = error;
     s->regs[R_INT_STAT] |= R_INT_STAT_BRK_MASK;
@@ -295,7 +342,17 @@ static void hisi_pmcu_start_subsample(HisiPmcuState *s)
     hisi_pmcu_set_pmu_config(s);
 
     for (slot = 0; slot < s->nr_slots; slot++) {
-        if (s->cpu[slot] && arm_pmu_ext_start(s->cpu[slot], &s->pmu)) {
+        ARMCPU *cpu = s->cpu[slot];
+
+        if (!cpu) {
+            continue;
+        }
+        /* Again if the CPU was reset since: it is a new state then */
+        if (s->save_restore && !arm_pmu_ext_saved(cpu) &&
+            arm_pmu_ext_save(cpu, &s->pmu, &s->saved_state[slot])) {
+            set_bit(slot, s->saved);
+        }
+        if (arm_pmu_ext_start(cpu, &s->pmu)) {
             set_bit(slot, s->started);
         }
     }
@@ -314,6 +371,7 @@ static void hisi_pmcu_start_subsample(HisiPmcuState *s)
 static void hisi_pmcu_complete(HisiPmcuState *s)
 {
     trace_hisi_pmcu_done(s->sccl_id, s->stored);
+    hisi_pmcu_end_run(s);
     if (s->regs[R_INT_STAT] & R_INT_STAT_DONE_MASK) {
         /*
          * The guest has yet to clear the DONE of the run before this one. The
@@ -418,6 +476,8 @@ static void hisi_pmcu_trigger(HisiPmcuState *s)
     s->run = run;
     s->error = HISI_PMCU_ERR_NONE;
     s->stored = 0;
+    s->run_synthetic = pmu_synthetic_ref(s->synthetic);
+    s->run_synthetic_seed = s->synthetic_seed;
     hisi_pmcu_start_subsample(s);
 }
 
@@ -427,6 +487,7 @@ static void hisi_pmcu_break(HisiPmcuState *s)
     if (s->state == HISI_PMCU_COUNT) {
         timer_del(&s->timer);
         hisi_pmcu_stop_and_read(s);
+        hisi_pmcu_end_run(s);
     }
     s->state = HISI_PMCU_IDLE;
 
@@ -579,6 +640,8 @@ static void hisi_pmcu_reset_enter(Object *obj, ResetType type)
     s->error = HISI_PMCU_ERR_NONE;
     s->stored = 0;
     bitmap_zero(s->started, s->nr_slots);
+    bitmap_zero(s->saved, s->nr_slots);
+    g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
 }
 
 static void hisi_pmcu_reset_hold(Object *obj, ResetType type)
@@ -595,10 +658,12 @@ static int hisi_pmcu_pre_save(void *opaque)
      * That a CPU was reset during the window is known to that CPU only, and
      * does not migrate with it.
      */
-    for (slot = find_first_bit(s->started, s->nr_slots); slot < s->nr_slots;
-         slot = find_next_bit(s->started, s->nr_slots, slot + 1)) {
-        if (!arm_pmu_ext_in_use(s->cpu[slot])) {
+    for (slot = 0; slot < s->nr_slots; slot++) {
+        if (s->cpu[slot] && !arm_pmu_ext_started(s->cpu[slot])) {
             clear_bit(slot, s->started);
+        }
+        if (s->cpu[slot] && !arm_pmu_ext_saved(s->cpu[slot])) {
+            clear_bit(slot, s->saved);
         }
     }
     return 0;
@@ -665,12 +730,13 @@ static const char *hisi_pmcu_check_loaded(HisiPmcuState *s)
     }
 
     if (s->state != HISI_PMCU_COUNT &&
-        (timer_pending(&s->timer) || !bitmap_empty(s->started, s->nr_slots))) {
+        (timer_pending(&s->timer) || !bitmap_empty(s->started, s->nr_slots) ||
+         !bitmap_empty(s->saved, s->nr_slots))) {
         return "counting while idle";
     }
-    for (slot = find_first_bit(s->started, s->nr_slots); slot < s->nr_slots;
-         slot = find_next_bit(s->started, s->nr_slots, slot + 1)) {
-        if (!s->cpu[slot]) {
+    for (slot = 0; slot < s->nr_slots; slot++) {
+        if (!s->cpu[slot] &&
+            (test_bit(slot, s->started) || test_bit(slot, s->saved))) {
             return "counting without a CPU";
         }
     }
@@ -690,15 +756,71 @@ static int hisi_pmcu_post_load(void *opaque, int version_id)
                      reason);
         return -EINVAL;
     }
+    g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
     if (s->state == HISI_PMCU_COUNT) {
         hisi_pmcu_set_pmu_config(s);
+        s->run_synthetic = pmu_synthetic_ref(s->synthetic);
+        s->run_synthetic_seed = s->synthetic_seed;
     }
-    for (slot = find_first_bit(s->started, s->nr_slots); slot < s->nr_slots;
-         slot = find_next_bit(s->started, s->nr_slots, slot + 1)) {
-        arm_pmu_ext_set_in_use(s->cpu[slot]);
+    for (slot = 0; slot < s->nr_slots; slot++) {
+        if (s->cpu[slot]) {
+            arm_pmu_ext_set_flags(s->cpu[slot], test_bit(slot, s->started),
+                                  test_bit(slot, s->saved));
+        }
     }
     return 0;
 }
+
+static bool hisi_pmcu_saved_needed(void *opaque)
+{
+    HisiPmcuState *s = opaque;
+
+    return s->save_restore && s->state == HISI_PMCU_COUNT;
+}
+
+static int hisi_pmcu_saved_pre_load(void *opaque)
+{
+    HisiPmcuState *s = opaque;
+
+    if (!s->save_restore) {
+        error_report("%s: the migration stream needs save-restore=on",
+                     TYPE_HISI_PMCU);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static const VMStateDescription vmstate_hisi_pmcu_saved_state = {
+    .name = "hisi-pmcu/saved/state",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT64_ARRAY(evcntr, ArmPmuExtState, HISI_PMCU_MAX_COUNTERS),
+        VMSTATE_UINT64(ccntr, ArmPmuExtState),
+        VMSTATE_UINT32_ARRAY(evtyper, ArmPmuExtState, HISI_PMCU_MAX_COUNTERS),
+        VMSTATE_UINT32(ccfiltr, ArmPmuExtState),
+        VMSTATE_UINT32(pmcr, ArmPmuExtState),
+        VMSTATE_UINT32(cnten, ArmPmuExtState),
+        VMSTATE_UINT32(ovs, ArmPmuExtState),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
+static const VMStateDescription vmstate_hisi_pmcu_saved = {
+    .name = "hisi-pmcu/saved",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = hisi_pmcu_saved_needed,
+    .pre_load = hisi_pmcu_saved_pre_load,
+    .fields = (const VMStateField[]) {
+        VMSTATE_BITMAP(saved, HisiPmcuState, 1, nr_slots),
+        VMSTATE_STRUCT_VARRAY_POINTER_INT32(saved_state, HisiPmcuState,
+                                            nr_slots,
+                                            vmstate_hisi_pmcu_saved_state,
+                                            ArmPmuExtState),
+        VMSTATE_END_OF_LIST()
+    }
+};
 
 static const VMStateDescription vmstate_hisi_pmcu_run = {
     .name = "hisi-pmcu/run",
@@ -740,8 +862,34 @@ static const VMStateDescription vmstate_hisi_pmcu = {
         VMSTATE_BITMAP(started, HisiPmcuState, 1, nr_slots),
         VMSTATE_TIMER(timer, HisiPmcuState),
         VMSTATE_END_OF_LIST()
+    },
+    .subsections = (const VMStateDescription * const []) {
+        &vmstate_hisi_pmcu_saved,
+        NULL
     }
 };
+
+static char *hisi_pmcu_get_synthetic(Object *obj, Error **errp)
+{
+    return g_strdup(pmu_synthetic_list(HISI_PMCU(obj)->synthetic));
+}
+
+static void hisi_pmcu_set_synthetic(Object *obj, const char *value,
+                                    Error **errp)
+{
+    HisiPmcuState *s = HISI_PMCU(obj);
+    PmuSynthetic *synthetic = NULL;
+
+    if (*value) {
+        synthetic = pmu_synthetic_parse(value, HISI_PMCU_MAX_EVENT, errp);
+        if (!synthetic) {
+            return;
+        }
+    }
+    /* A run under way has a reference of its own */
+    pmu_synthetic_unref(s->synthetic);
+    s->synthetic = synthetic;
+}
 
 static void hisi_pmcu_init(Object *obj)
 {
@@ -751,6 +899,20 @@ static void hisi_pmcu_init(Object *obj)
                           HISI_PMCU_MMIO_SIZE);
     sysbus_init_mmio(SYS_BUS_DEVICE(obj), &s->iomem);
     sysbus_init_irq(SYS_BUS_DEVICE(obj), &s->irq);
+
+    /* Not a qdev property, because it can be set at run time */
+    object_property_add_uint32_ptr(obj, "synthetic-seed", &s->synthetic_seed,
+                                   OBJ_PROP_FLAG_READWRITE);
+    object_property_set_description(obj, "synthetic-seed",
+        "Changes what synthetic events of the kind 'hash' look like");
+}
+
+static void hisi_pmcu_finalize(Object *obj)
+{
+    HisiPmcuState *s = HISI_PMCU(obj);
+
+    pmu_synthetic_unref(s->synthetic);
+    pmu_synthetic_unref(s->run_synthetic);
 }
 
 static void hisi_pmcu_realize(DeviceState *dev, Error **errp)
@@ -771,6 +933,10 @@ static void hisi_pmcu_realize(DeviceState *dev, Error **errp)
     s->nr_slots = hisi_pmcu_nr_slots(s->nr_cluster);
     s->cpu = g_new0(ARMCPU *, s->nr_slots);
     s->started = bitmap_new(s->nr_slots);
+    s->saved = bitmap_new(s->nr_slots);
+    if (s->save_restore) {
+        s->saved_state = g_new0(ArmPmuExtState, s->nr_slots);
+    }
     s->record = g_malloc0(hisi_pmcu_record_size(s->nr_slots,
                                                 HISI_PMCU_MAX_COUNTERS,
                                                 false));
@@ -786,6 +952,8 @@ static void hisi_pmcu_unrealize(DeviceState *dev)
     timer_del(&s->timer);
     address_space_destroy(&s->dma_as);
     g_clear_pointer(&s->record, g_free);
+    g_clear_pointer(&s->saved_state, g_free);
+    g_clear_pointer(&s->saved, g_free);
     g_clear_pointer(&s->started, g_free);
     g_clear_pointer(&s->cpu, g_free);
 }
@@ -795,6 +963,7 @@ static const Property hisi_pmcu_properties[] = {
     DEFINE_PROP_UINT32("nr-cluster", HisiPmcuState, nr_cluster, 1),
     DEFINE_PROP_LINK("dma-memory", HisiPmcuState, dma_mr, TYPE_MEMORY_REGION,
                      MemoryRegion *),
+    DEFINE_PROP_BOOL("save-restore", HisiPmcuState, save_restore, false),
 };
 
 static void hisi_pmcu_class_init(ObjectClass *klass, void *data)
@@ -819,6 +988,15 @@ static void hisi_pmcu_class_init(ObjectClass *klass, void *data)
         "Number of CPU clusters of the die");
     object_class_property_set_description(klass, "dma-memory",
         "Memory that event lists are read from and records written to");
+    object_class_property_set_description(klass, "save-restore",
+        "Set on/off to give the CPUs' PMU registers their old values back at "
+        "the end of a run; real hardware does not");
+    object_class_property_add_str(klass, "synthetic-events",
+                                  hisi_pmcu_get_synthetic,
+                                  hisi_pmcu_set_synthetic);
+    object_class_property_set_description(klass, "synthetic-events",
+        "Made-up counts for events that the CPUs cannot count, for example "
+        "0x10=rate:250,0x13=const:7,0x40-0xff=hash");
 }
 
 static const TypeInfo hisi_pmcu_types[] = {
@@ -827,6 +1005,7 @@ static const TypeInfo hisi_pmcu_types[] = {
         .parent        = TYPE_SYS_BUS_DEVICE,
         .instance_size = sizeof(HisiPmcuState),
         .instance_init = hisi_pmcu_init,
+        .instance_finalize = hisi_pmcu_finalize,
         .class_init    = hisi_pmcu_class_init,
     },
 };

@@ -1,9 +1,9 @@
 /*
  * Arm PMUv3: external view of a CPU's counters for on-chip agents
  *
- * See pmu-ext.h for the contract. Only the counters in use are touched: an
- * agent that samples every millisecond must not pay for all the counters of
- * all CPUs.
+ * See pmu-ext.h for the contract. An agent may sample a hundred CPUs every
+ * millisecond with the BQL held, so only the counters in use are touched, and
+ * the current count of an event is taken only once per CPU.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -19,6 +19,13 @@
 
 /* PMCNTEN, PMINTEN and PMOVS bit of the cycle counter */
 #define PMU_EXT_CYCLES (1U << 31)
+
+/* The event that the cycle counter counts, too */
+#define PMU_EXT_CPU_CYCLES 0x11
+
+/* CPUARMState.pmu_ext_flags, all 0 after a reset of the CPU */
+#define PMU_EXT_STARTED (1U << 0)   /* from arm_pmu_ext_start() to _read() */
+#define PMU_EXT_SAVED   (1U << 1)   /* from arm_pmu_ext_save() to _restore() */
 
 /* First counter index above the range that @cfg covers on this CPU */
 static unsigned pmu_ext_end(CPUARMState *env, const ArmPmuExtConfig *cfg)
@@ -36,6 +43,51 @@ static uint64_t pmu_ext_mask(CPUARMState *env, const ArmPmuExtConfig *cfg)
         mask |= MAKE_64BIT_MASK(cfg->first, end - cfg->first);
     }
     return mask;
+}
+
+/*
+ * While counters are between op_start and op_finish, their delta is the current
+ * count of the event. Find it in a counter that has been through op_start
+ * before @counter: the cycle counter, or an event counter below this one.
+ */
+static bool pmu_ext_current_count(CPUARMState *env, const ArmPmuExtConfig *cfg,
+                                  unsigned counter, uint64_t *count)
+{
+    uint16_t event = env->cp15.c14_pmevtyper[counter] & PMXEVTYPER_EVTCOUNT;
+    unsigned i;
+
+    if (cfg->cycles && event == PMU_EXT_CPU_CYCLES) {
+        *count = env->cp15.c15_ccnt_delta;
+        return true;
+    }
+    for (i = cfg->first; i < counter; i++) {
+        if ((env->cp15.c14_pmevtyper[i] & PMXEVTYPER_EVTCOUNT) == event) {
+            *count = env->cp15.c14_pmevcntr_delta[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * op_start for all counters in use, which are disabled: take the current
+ * counts as the baselines.
+ */
+static void pmu_ext_set_baseline(CPUARMState *env, const ArmPmuExtConfig *cfg)
+{
+    unsigned i, end = pmu_ext_end(env, cfg);
+    uint64_t count;
+
+    if (cfg->cycles) {
+        pmccntr_op_start(env);
+    }
+    for (i = cfg->first; i < end; i++) {
+        if (pmu_ext_current_count(env, cfg, i, &count)) {
+            env->cp15.c14_pmevcntr_delta[i] = count;
+        } else {
+            pmevcntr_op_start(env, i);
+        }
+    }
 }
 
 static void pmu_ext_write_pmcr(CPUARMState *env, uint32_t value)
@@ -81,23 +133,29 @@ bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg)
         env->cp15.c14_pmevtyper[i] =
             cfg->evtyper[i - cfg->first] & PMXEVTYPER_MASK;
         env->cp15.c14_pmevcntr[i] = 0;
-        pmevcntr_op_start(env, i);
     }
     if (cfg->cycles) {
         env->cp15.pmccfiltr_el0 = cfg->pmccfiltr & PMCCFILTR_EL0;
         env->cp15.c15_ccnt = 0;
-        pmccntr_op_start(env);
     }
+    pmu_ext_set_baseline(env, cfg);
 
     env->cp15.c9_pmcnten |= used;
     for (i = cfg->first; i < end; i++) {
-        pmevcntr_op_finish(env, i);
+        /*
+         * The baseline is the delta already, because the counter is 0. What
+         * remains to be done is the timer for an overflow, and 64 bits do not
+         * overflow.
+         */
+        if (!pmevcntr_is_64_bit(env, i)) {
+            pmevcntr_op_finish(env, i);
+        }
     }
     if (cfg->cycles) {
         pmccntr_op_finish(env);
     }
 
-    env->pmu_ext_in_use = true;
+    env->pmu_ext_flags |= PMU_EXT_STARTED;
     return true;
 }
 
@@ -105,18 +163,25 @@ void arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg)
 {
     CPUARMState *env = &cpu->env;
     unsigned i, end = pmu_ext_end(env, cfg);
+    uint64_t count;
 
     g_assert(bql_locked());
 
-    if (!env->pmu_ext_in_use) {
+    if (!(env->pmu_ext_flags & PMU_EXT_STARTED)) {
         return;
     }
 
-    for (i = cfg->first; i < end; i++) {
-        pmevcntr_op_start(env, i);
-    }
     if (cfg->cycles) {
         pmccntr_op_start(env);
+    }
+    for (i = cfg->first; i < end; i++) {
+        if (!pmu_ext_current_count(env, cfg, i, &count)) {
+            pmevcntr_op_start(env, i);
+        } else if (pmu_counter_enabled(env, i)) {
+            /* No need to look for an overflow: PMOVS is cleared on reading */
+            env->cp15.c14_pmevcntr[i] =
+                count - env->cp15.c14_pmevcntr_delta[i];
+        }
     }
     /* Disabled counters have no delta form, so there is nothing to finish */
     env->cp15.c9_pmcnten &= ~pmu_ext_mask(env, cfg);
@@ -129,14 +194,14 @@ bool arm_pmu_ext_read(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
     unsigned i, end = pmu_ext_end(env, cfg);
     uint64_t used = pmu_ext_mask(env, cfg);
     bool valid = cpu->power_state == PSCI_ON;
-    int length = cpu_isar_feature(any_pmuv3p5, cpu) ? 64 : 32;
+    unsigned length = arm_pmu_ext_counter_bits(cpu);
 
     g_assert(bql_locked());
 
-    if (!env->pmu_ext_in_use) {
+    if (!(env->pmu_ext_flags & PMU_EXT_STARTED)) {
         return false;
     }
-    env->pmu_ext_in_use = false;
+    env->pmu_ext_flags &= ~PMU_EXT_STARTED;
 
     for (i = cfg->first; i < cfg->first + cfg->nr_counters; i++) {
         if (valid) {
@@ -160,14 +225,113 @@ bool arm_pmu_ext_read(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
     return valid;
 }
 
-bool arm_pmu_ext_in_use(ARMCPU *cpu)
+bool arm_pmu_ext_started(ARMCPU *cpu)
 {
-    return cpu->env.pmu_ext_in_use;
+    return cpu->env.pmu_ext_flags & PMU_EXT_STARTED;
 }
 
-void arm_pmu_ext_set_in_use(ARMCPU *cpu)
+bool arm_pmu_ext_saved(ARMCPU *cpu)
 {
-    cpu->env.pmu_ext_in_use = true;
+    return cpu->env.pmu_ext_flags & PMU_EXT_SAVED;
+}
+
+void arm_pmu_ext_set_flags(ARMCPU *cpu, bool started, bool saved)
+{
+    cpu->env.pmu_ext_flags = (started ? PMU_EXT_STARTED : 0) |
+                             (saved ? PMU_EXT_SAVED : 0);
+}
+
+bool arm_pmu_ext_save(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
+                      ArmPmuExtState *state)
+{
+    CPUARMState *env = &cpu->env;
+    unsigned i, end = pmu_ext_end(env, cfg);
+
+    g_assert(bql_locked());
+
+    if (cpu->power_state != PSCI_ON) {
+        return false;
+    }
+
+    memset(state, 0, sizeof(*state));
+    pmu_op_start(env);
+    for (i = cfg->first; i < end; i++) {
+        state->evcntr[i - cfg->first] = env->cp15.c14_pmevcntr[i];
+        state->evtyper[i - cfg->first] = env->cp15.c14_pmevtyper[i];
+    }
+    if (cfg->cycles) {
+        state->ccntr = env->cp15.c15_ccnt;
+        state->ccfiltr = env->cp15.pmccfiltr_el0;
+        state->pmcr = env->cp15.c9_pmcr;
+    }
+    state->cnten = env->cp15.c9_pmcnten & pmu_ext_mask(env, cfg);
+    state->ovs = env->cp15.c9_pmovsr & pmu_ext_mask(env, cfg);
+    pmu_op_finish(env);
+
+    env->pmu_ext_flags |= PMU_EXT_SAVED;
+    return true;
+}
+
+void arm_pmu_ext_restore(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
+                         const ArmPmuExtState *state)
+{
+    CPUARMState *env = &cpu->env;
+    unsigned i, end = pmu_ext_end(env, cfg);
+    uint64_t used = pmu_ext_mask(env, cfg);
+
+    g_assert(bql_locked());
+
+    if (!(env->pmu_ext_flags & PMU_EXT_SAVED)) {
+        return;
+    }
+    env->pmu_ext_flags &= ~PMU_EXT_SAVED;
+
+    if (cfg->cycles) {
+        pmu_ext_write_pmcr(env, state->pmcr);
+    }
+
+    /* The same order as in arm_pmu_ext_start(), for the same reason */
+    env->cp15.c9_pmcnten &= ~used;
+    for (i = cfg->first; i < end; i++) {
+        env->cp15.c14_pmevtyper[i] =
+            state->evtyper[i - cfg->first] & PMXEVTYPER_MASK;
+        env->cp15.c14_pmevcntr[i] = state->evcntr[i - cfg->first];
+    }
+    if (cfg->cycles) {
+        env->cp15.pmccfiltr_el0 = state->ccfiltr & PMCCFILTR_EL0;
+        env->cp15.c15_ccnt = state->ccntr;
+    }
+    pmu_ext_set_baseline(env, cfg);
+
+    env->cp15.c9_pmcnten |= state->cnten & used;
+    for (i = cfg->first; i < end; i++) {
+        pmevcntr_op_finish(env, i);
+    }
+    if (cfg->cycles) {
+        pmccntr_op_finish(env);
+    }
+
+    env->cp15.c9_pmovsr = (env->cp15.c9_pmovsr & ~used) | (state->ovs & used);
+    pmu_update_irq(env);
+}
+
+bool arm_pmu_ext_can_count(ARMCPU *cpu, uint16_t event)
+{
+    /* The common events, which are the only ones that QEMU has */
+    if (event < 0x20) {
+        return extract64(cpu->pmceid0, event, 1);
+    }
+    return event < 0x40 && extract64(cpu->pmceid1, event - 0x20, 1);
+}
+
+unsigned arm_pmu_ext_nr_counters(ARMCPU *cpu)
+{
+    return pmu_num_counters(&cpu->env);
+}
+
+unsigned arm_pmu_ext_counter_bits(ARMCPU *cpu)
+{
+    return cpu_isar_feature(any_pmuv3p5, cpu) ? 64 : 32;
 }
 
 void arm_pmu_ext_contextidr(ARMCPU *cpu, uint32_t *el1, uint32_t *el2)

@@ -60,7 +60,7 @@ typedef struct ArmPmuExtConfig {
  * @cpu: CPU to program
  * @cfg: what to program
  *
- * The CPU is then in use until arm_pmu_ext_read(), or until it is reset.
+ * The counters are in use until arm_pmu_ext_read(), or a reset of the CPU.
  *
  * Returns: false, with nothing changed, if the CPU is powered off
  */
@@ -71,7 +71,7 @@ bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg);
  * @cpu: CPU to stop
  * @cfg: the configuration it was started with
  *
- * Nothing happens if the CPU is not in use.
+ * Nothing happens if the CPU is not started.
  */
 void arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg);
 
@@ -82,7 +82,7 @@ void arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg);
  * @events: where to store @cfg->nr_counters values, zero-extended
  * @cycles: where to store the cycle counter if @cfg->cycles
  *
- * Clears the overflow flags of these counters. The CPU is no longer in use.
+ * Clears the overflow flags of these counters.
  *
  * Returns: false, with nothing stored, if the values do not belong to the
  * time since arm_pmu_ext_start(): the CPU was not started, has been reset
@@ -91,11 +91,56 @@ void arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg);
 bool arm_pmu_ext_read(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
                       uint64_t *events, uint64_t *cycles);
 
-/* Is the CPU in use, that is started, neither read nor reset since then? */
-bool arm_pmu_ext_in_use(ARMCPU *cpu);
+/* Has the CPU been started, and neither read nor reset since then? */
+bool arm_pmu_ext_started(ARMCPU *cpu);
 
-/* Declare a CPU to be in use whose PMU state came with a migration stream */
-void arm_pmu_ext_set_in_use(ARMCPU *cpu);
+/**
+ * ArmPmuExtState: what a CPU has in the registers that a configuration uses
+ */
+typedef struct ArmPmuExtState {
+    uint64_t evcntr[ARM_PMU_EXT_MAX_COUNTERS];
+    uint64_t ccntr;
+    uint32_t evtyper[ARM_PMU_EXT_MAX_COUNTERS];
+    uint32_t ccfiltr;
+    uint32_t pmcr;
+    uint32_t cnten;
+    uint32_t ovs;
+} ArmPmuExtState;
+
+/**
+ * arm_pmu_ext_save: save the registers that a configuration uses
+ * @cpu: CPU, neither started nor saved
+ * @cfg: what will be used
+ * @state: where to save it
+ *
+ * Returns: false, with nothing saved, if the CPU is powered off
+ */
+bool arm_pmu_ext_save(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
+                      ArmPmuExtState *state);
+
+/**
+ * arm_pmu_ext_restore: undo all that was done since arm_pmu_ext_save()
+ * @cpu: CPU that is not started
+ * @cfg: the configuration it was saved with
+ * @state: what was saved
+ *
+ * Nothing happens if the CPU was reset since then: its state is a new one.
+ */
+void arm_pmu_ext_restore(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
+                         const ArmPmuExtState *state);
+
+/* Has the CPU been saved, and neither restored nor reset since then? */
+bool arm_pmu_ext_saved(ARMCPU *cpu);
+
+/* Set what arm_pmu_ext_started() and arm_pmu_ext_saved() say, on migration */
+void arm_pmu_ext_set_flags(ARMCPU *cpu, bool started, bool saved);
+
+/* Can the CPU count this event at all? */
+bool arm_pmu_ext_can_count(ARMCPU *cpu, uint16_t event);
+
+/* Number of event counters, and their width in bits */
+unsigned arm_pmu_ext_nr_counters(ARMCPU *cpu);
+unsigned arm_pmu_ext_counter_bits(ARMCPU *cpu);
 
 /* Sample CONTEXTIDR_EL1 and CONTEXTIDR_EL2, as PMCID1SR and PMCID2SR do */
 void arm_pmu_ext_contextidr(ARMCPU *cpu, uint32_t *el1, uint32_t *el2);

@@ -11,6 +11,12 @@
 
 #include "cpu.h"
 
+/* Does this counter (31 for PMCCNTR) count in the current state of the CPU? */
+bool pmu_counter_enabled(CPUARMState *env, uint8_t counter);
+
+/* Does this event counter overflow at 64 bits? If not, at 32 */
+bool pmevcntr_is_64_bit(CPUARMState *env, int counter);
+
 /*
  * Convert one counter from its delta form to the guest-visible value and
  * back; the single-counter versions of pmu_op_start() and pmu_op_finish().

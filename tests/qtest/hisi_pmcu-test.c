@@ -18,8 +18,10 @@
 #include "qemu/bswap.h"
 #include "qemu/units.h"
 #include "qobject/qdict.h"
+#include "standard-headers/linux/qemu_fw_cfg.h"
 
 #define FLASH_BASE      0x0ULL
+#define FW_CFG_BASE     0x09020000ULL
 #define UART_BASE       0x09000000ULL
 #define UNMAPPED        0x0f800000ULL
 
@@ -411,8 +413,8 @@ static void test_run_latch(void)
     PmcuRun next = {
         PMCU_RUN_DEFAULT, .ev_len = 5, .nr_pmu = 5, .wait_cnt = 2 * MS_TICKS,
         .comp = true, .pmcr = 0, .pmccfiltr = FILTER_P,
-        .event_base = EVENT_BASE + 0x1000, .store_base = STORE_BASE + 0x1000,
-        .kill_base = STORE_BASE + 0x1008,
+        .event_base = EVENT_BASE + 0x1000, .store_base = STORE_BASE + 8,
+        .kill_base = STORE_BASE + 16,
     };
 
     /* Writes while busy are for the next run */
@@ -564,6 +566,188 @@ static void test_run_comp(void)
     for (int i = 0; i < 5; i++) {
         g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40 + 0x40 * i), ==,
                         i < 3 ? MS : 0);
+    }
+    pmcu_quit(&p);
+}
+
+static void test_run_pmu_counters(void)
+{
+    Pmcu p = pmcu_init_irq("-cpu max,pmu-counters=8");
+    PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 8, .nr_pmu = 8 };
+    PmcuRun comp = {
+        PMCU_RUN_DEFAULT, .ev_len = 5, .nr_pmu = 5, .comp = true,
+    };
+
+    pmcu_run(&p, &run);
+    for (int i = 0; i < 9; i++) {
+        g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40 * (i + 1)), ==,
+                        MS);
+    }
+    pmcu_run(&p, &comp);
+    for (int i = 0; i < 5; i++) {
+        g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40 * (i + 1)), ==,
+                        MS);
+    }
+    pmcu_quit(&p);
+}
+
+static void test_save_restore(void)
+{
+    Pmcu p = pmcu_init_irq("-global hisi-pmcu.save-restore=on -m 64M");
+    PmcuRun normal = { PMCU_RUN_DEFAULT };
+    PmcuRun comp = { PMCU_RUN_DEFAULT, .comp = true };
+
+    /* A normal run sets PMCR.E, but only for its own time */
+    pmcu_run(&p, &normal);
+    g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40), ==, MS);
+    pmcu_run(&p, &comp);
+    g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40), ==, 0);
+    pmcu_quit(&p);
+}
+
+/* ------------------------------------------------------------------------ */
+/* Synthetic events */
+
+static bool set_synthetic(const Pmcu *p, const char *path, const char *list)
+{
+    QDict *rsp = qtest_qmp(p->qts, "{'execute': 'qom-set', 'arguments':"
+                           " {'path': %s, 'property': 'synthetic-events',"
+                           " 'value': %s}}", path, list);
+    bool ok = qdict_haskey(rsp, "return");
+
+    qobject_unref(rsp);
+    return ok;
+}
+
+static uint32_t mix(uint32_t h)
+{
+    h = (h ^ (h >> 16)) * 0x85ebca6bu;
+    h = (h ^ (h >> 13)) * 0xc2b2ae35u;
+    return h ^ (h >> 16);
+}
+
+static void test_synthetic_values(void)
+{
+    static const uint32_t events[] = {
+        0x10, EV_CPU_CYCLES, 0x13, EV_SW_INCR, 0x40, 0xff, 0x100, EV_NULL,
+    };
+    Pmcu p = pmcu_init_irq(
+        "-smp 4,clusters=2,cores=2 -cpu a64fx -global hisi-pmcu."
+        "synthetic-events=0x10=rate:250,19=const:7,0x40-0xff=hash,"
+        "0xc000=const:1,0x11=const:1,0=const:1 "
+        "-global hisi-pmcu.synthetic-seed=5");
+    PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 8, .nr_loop = 3, .nr_pmu = 8 };
+
+    /* CPU 3 is core 1 of cluster 1 and so in slot 3 of 16 */
+    pmcu_power_cpu(p.qts, 3, true);
+    qtest_system_reset(p.qts);
+    for (int i = 0; i < ARRAY_SIZE(events); i++) {
+        /* Filters are not part of the number */
+        qtest_writel(p.qts, EVENT_BASE + 4 * i,
+                     events[i] | (i % 2 ? 0 : FILTER_NSH));
+    }
+    pmcu_run(&p, &run);
+    for (int r = 0; r < 3; r++) {
+        for (unsigned slot = 0; slot < 16; slot++) {
+            bool on = slot == 0 || slot == 3;
+            uint32_t h40 = mix(mix(mix(mix(6) ^ 0x40) ^ slot) ^ r);
+            uint32_t hff = mix(mix(mix(mix(6) ^ 0xff) ^ slot) ^ r);
+            const uint64_t values[] = {
+                1000 * 250 + slot,  /* per microsecond */
+                MS,                 /* what can be counted is counted, */
+                7,
+                0,                  /* even if the count is 0 */
+                h40,
+                hff,
+                0,                  /* not in the list */
+                0,                  /* the null event never counts */
+            };
+
+            for (int i = 0; i < ARRAY_SIZE(events); i++) {
+                g_assert_cmphex(qtest_readq(p.qts, STORE_BASE + 0x500 * r +
+                                            0x80 + 0x80 * i + 8 * slot), ==,
+                                on ? values[i] : 0);
+            }
+        }
+    }
+    pmcu_quit(&p);
+}
+
+static void test_synthetic_set(void)
+{
+    Pmcu p = pmcu_init_irq("");
+    g_autofree char *path = pmcu_find_device(p.qts, "hisi-pmcu", 0);
+    PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 8, .nr_pmu = 8 };
+    uint64_t first = STORE_BASE + 0x40;
+
+    /* Off by default */
+    pmcu_events(&p, EVENT_BASE, 8, EV_L2D_CACHE);
+    pmcu_run(&p, &run);
+    g_assert_cmpint(qtest_readq(p.qts, first), ==, 0);
+
+    /* A counter that the CPU does not have stays 0 */
+    g_assert_true(set_synthetic(&p, path, "0x16=const:1"));
+    pmcu_run(&p, &run);
+    for (int i = 0; i < 8; i++) {
+        g_assert_cmpint(qtest_readq(p.qts, first + 0x40 * i), ==, i < 6);
+    }
+
+    /* A change is for the next run; a bad value changes nothing */
+    run.ev_len = 1;
+    run.nr_pmu = 1;
+    pmcu_start(&p, &run);
+    g_assert_true(set_synthetic(&p, path, "0x16=const:2"));
+    g_assert_false(set_synthetic(&p, path, "0x16=const"));
+    pmcu_step(&p, MS);
+    g_assert_cmpint(qtest_readq(p.qts, first), ==, 1);
+    pmcu_write(&p, A_INT_CLR, DONE);
+    pmcu_run(&p, &run);
+    g_assert_cmpint(qtest_readq(p.qts, first), ==, 2);
+
+    /* As wide as the counter: 32 bits here */
+    g_assert_true(set_synthetic(&p, path, "0x16=const:0x123456789abcdef0"));
+    pmcu_run(&p, &run);
+    g_assert_cmphex(qtest_readq(p.qts, first), ==, 0x9abcdef0);
+
+    g_assert_true(set_synthetic(&p, path, ""));
+    pmcu_run(&p, &run);
+    g_assert_cmpint(qtest_readq(p.qts, first), ==, 0);
+    pmcu_quit(&p);
+}
+
+static void test_synthetic_grammar(void)
+{
+    static const char *const good[] = {
+        "1=hash", "0x0=const:0", "65535=const:18446744073709551615",
+        "1-2=hash,3-3=rate:0,0x4-5=const:0xff", "5=hash,1-4=hash",
+        "0xffff=rate:4294967295",
+    };
+    static const char *const bad[] = {
+        ",", "1=hash,", ",1=hash", "1", "=", "=hash", "1=", "1=hash:1",
+        "1=rate", "1=rate:", "1=rate:x", "1=rate:-1", "1=rate:4294967296",
+        "1=const:", "1=const:18446744073709551616", "1=random", "1=Hash",
+        "1 =hash", " 1=hash", "1= hash", "1=const: 1", "1=const:1 ", "+1=hash",
+        "-1=hash", "1-=hash", "2-1=hash", "1-2-3=hash", "0x=hash", "x=hash",
+        "0x10000=hash", "1-0x10000=hash", "1=hash,1=hash", "1-5=hash,3=const:1",
+        "3=const:1,1-5=hash", "1=hash=hash", "08x=hash", "0x1g=hash",
+    };
+    Pmcu p = pmcu_init("");
+    g_autofree char *path = pmcu_find_device(p.qts, "hisi-pmcu", 0);
+
+    for (int i = 0; i < ARRAY_SIZE(good); i++) {
+        QDict *rsp;
+
+        g_assert_true(set_synthetic(&p, path, good[i]));
+        rsp = qtest_qmp(p.qts, "{'execute': 'qom-get', 'arguments': {'path': "
+                        "%s, 'property': 'synthetic-events'}}", path);
+        g_assert_cmpstr(qdict_get_str(rsp, "return"), ==, good[i]);
+        qobject_unref(rsp);
+    }
+    for (int i = 0; i < ARRAY_SIZE(bad); i++) {
+        if (set_synthetic(&p, path, bad[i])) {
+            g_test_message("'%s' was accepted", bad[i]);
+            g_test_fail();
+        }
     }
     pmcu_quit(&p);
 }
@@ -1209,56 +1393,16 @@ static void test_reset_count(void)
     pmcu_quit(&p);
 }
 
-static char *wait_migration(QTestState *qts)
-{
-    for (int i = 0; i < 10000; i++) {
-        QDict *rsp = qtest_qmp_assert_success_ref(
-            qts, "{'execute': 'query-migrate'}");
-        g_autofree char *status = g_strdup(qdict_get_try_str(rsp, "status"));
-
-        qobject_unref(rsp);
-        if (status && (!strcmp(status, "completed") ||
-                       !strcmp(status, "failed"))) {
-            return g_steal_pointer(&status);
-        }
-        g_usleep(1000);
-    }
-    g_assert_not_reached();
-}
-
-static char *migrate_to_file(const Pmcu *p)
-{
-    g_autofree char *status = NULL;
-    g_autofree char *file = NULL;
-    g_autofree char *uri = NULL;
-    int fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &file, NULL);
-
-    g_assert(fd >= 0);
-    close(fd);
-    uri = g_strdup_printf("file:%s", file);
-    qtest_qmp_assert_success(p->qts, "{'execute': 'migrate',"
-                             " 'arguments': {'uri': %s}}", uri);
-    status = wait_migration(p->qts);
-    g_assert_cmpstr(status, ==, "completed");
-    return g_steal_pointer(&file);
-}
-
 /* A machine at time @ns with the state of @file; does it accept that? */
 static bool migrate_from_file(Pmcu *p, const char *args, const char *file,
                               uint64_t ns)
 {
     g_autofree char *all = g_strdup_printf("%s -incoming defer", args);
-    g_autofree char *uri = g_strdup_printf("file:%s", file);
-    g_autofree char *status = NULL;
 
     *p = pmcu_init(all);
     /* The time of qtest does not migrate */
     qtest_clock_set(p->qts, ns);
-    qtest_qmp_assert_success(p->qts, "{'execute': 'migrate-incoming',"
-                             " 'arguments': {'uri': %s,"
-                             " 'exit-on-error': false}}", uri);
-    status = wait_migration(p->qts);
-    return !strcmp(status, "completed");
+    return pmcu_load(p->qts, file);
 }
 
 static void test_migrate_count(void)
@@ -1278,7 +1422,7 @@ static void test_migrate_count(void)
     for (int i = 0; i < ARRAY_SIZE(rw_regs); i++) {
         regs[i] = pmcu_read(&p, rw_regs[i].offset);
     }
-    file = migrate_to_file(&p);
+    file = pmcu_save(p.qts);
     pmcu_quit(&p);
 
     g_assert_true(migrate_from_file(&p, args, file, 2 * MS + 123456));
@@ -1317,7 +1461,7 @@ static void test_migrate_hold(void)
     raise_int(&p, DONE);
     pmcu_start(&p, &run);
     pmcu_step(&p, MS);
-    file = migrate_to_file(&p);
+    file = pmcu_save(p.qts);
     pmcu_quit(&p);
 
     g_assert_true(migrate_from_file(&p, args, file, 2 * MS));
@@ -1408,7 +1552,7 @@ static void test_migrate_hostile(void)
 
     pmcu_start(&p, &run);
     pmcu_step(&p, 2 * MS + 123456);
-    file = migrate_to_file(&p);
+    file = pmcu_save(p.qts);
     pmcu_quit(&p);
 
     /* The name of the section, its instance ID and its version precede it */
@@ -1446,6 +1590,58 @@ static void test_migrate_hostile(void)
     /* The original is fine */
     g_assert(g_file_set_contents(file, stream, len, NULL));
     g_assert_true(migrate_from_file(&p, args, file, 2 * MS + 123456));
+    pmcu_quit(&p);
+    unlink(file);
+}
+
+/* The registers of the CPUs that were saved migrate as well. */
+static void test_migrate_save_restore(void)
+{
+    const char *args = "-m 16M";
+    const char *on = "-m 16M -global hisi-pmcu.save-restore=on";
+    Pmcu p = pmcu_init(on);
+    PmcuRun run = {
+        PMCU_RUN_DEFAULT, .event_base = RAM_BASE,
+        .store_base = RAM_BASE + 0x1000, .kill_base = RAM_BASE + 0x10000,
+    };
+    g_autofree char *file = NULL;
+    g_autofree char *stream = NULL;
+    size_t len;
+    uint8_t *bitmap = NULL;
+
+    pmcu_events(&p, RAM_BASE, 8, EV_CPU_CYCLES);
+    pmcu_start(&p, &run);
+    pmcu_step(&p, MS / 2);
+    file = pmcu_save(p.qts);
+    pmcu_quit(&p);
+
+    g_assert_true(migrate_from_file(&p, on, file, MS / 2));
+    pmcu_step(&p, MS / 2);
+    g_assert_cmpint(qtest_readq(p.qts, run.store_base + 0x40), ==, MS);
+    pmcu_write(&p, A_INT_CLR, DONE);
+    /* PMCR.E is 0 again */
+    run.comp = true;
+    pmcu_run(&p, &run);
+    g_assert_cmpint(qtest_readq(p.qts, run.store_base + 0x40), ==, 0);
+    pmcu_quit(&p);
+
+    /* A machine without save-restore has no place for them */
+    g_assert_false(migrate_from_file(&p, args, file, MS / 2));
+    pmcu_quit(&p);
+
+    /* Nor is there a place for the registers of CPUs that do not exist */
+    g_assert(g_file_get_contents(file, &stream, &len, NULL));
+    for (char *s = stream; s < stream + len - 32; s++) {
+        if (!memcmp(s, "\x0fhisi-pmcu/saved\0\0\0\1", 20)) {
+            bitmap = (uint8_t *)s + 20;
+            break;
+        }
+    }
+    g_assert(bitmap);
+    g_assert_cmpint(ldq_be_p(bitmap), ==, 1);
+    stq_be_p(bitmap, 3);
+    g_assert(g_file_set_contents(file, stream, len, NULL));
+    g_assert_false(migrate_from_file(&p, on, file, MS / 2));
     pmcu_quit(&p);
     unlink(file);
 }
@@ -1646,6 +1842,90 @@ static void test_machine_dt(void)
     assert_dtb_cells(off, "/cpus/cpu@11", "reg", 1, 11);
 }
 
+/* docs/specs/fw_cfg.rst: data at 0, selector at 8, all big endian */
+static void fw_cfg_read(QTestState *qts, uint16_t key, void *buf, size_t len)
+{
+    qtest_writew(qts, FW_CFG_BASE + 8, bswap16(key));
+    for (size_t i = 0; i < len; i += 8) {
+        qtest_memread(qts, FW_CFG_BASE, (char *)buf + i, MIN(len - i, 8));
+    }
+}
+
+/* The ACPI tables that the machine has for its firmware */
+static char *acpi_tables(const char *args, size_t *len)
+{
+    QTestState *qts = qtest_initf("-M virt,gic-version=3 -cpu max -nic none "
+                                  "%s", args);
+    char dir[4 + 64 * 64] = { };
+    char *tables = NULL;
+
+    fw_cfg_read(qts, FW_CFG_FILE_DIR, dir, sizeof(dir));
+    /* The directory begins with a word that is the number of files. */
+    for (int i = 0; i < ldl_be_p(dir); i++) {
+        struct fw_cfg_file *file = (void *)(dir + 4 + sizeof(*file) * i);
+
+        g_assert((char *)(file + 1) <= dir + sizeof(dir));
+        if (!strcmp(file->name, "etc/acpi/tables")) {
+            *len = be32_to_cpu(file->size);
+            tables = g_malloc(*len);
+            fw_cfg_read(qts, be16_to_cpu(file->select), tables, *len);
+        }
+    }
+    g_assert(tables);
+    qtest_quit(qts);
+    return tables;
+}
+
+static unsigned count_bytes(const char *data, size_t len, const void *what,
+                            size_t n)
+{
+    unsigned count = 0;
+
+    for (size_t i = 0; i + n <= len; i++) {
+        count += !memcmp(data + i, what, n);
+    }
+    return count;
+}
+
+static void test_machine_acpi(void)
+{
+    /* Names and packages as in ACPI 6.5, chapter 20 */
+    static const char hid[] = "\x08_HID\rHISI0451";
+    static const char cca[] = "\x08_CCA\x01";
+    static const char guid[] = "\x14\xd8\xff\xda\xba\x6e\x8c\x4d"
+                               "\x8a\x91\xbc\x9b\xbf\x4a\xa3\x01";
+    g_autofree char *on = NULL, *off = NULL;
+    size_t on_len, off_len;
+
+    on = acpi_tables("-M pmcu=on -smp 12,sockets=2,clusters=3,cores=2",
+                     &on_len);
+    off = acpi_tables("-smp 12,sockets=2,clusters=3,cores=2", &off_len);
+    g_assert_cmpint(count_bytes(on, on_len, hid, sizeof(hid)), ==, 2);
+    g_assert_cmpint(count_bytes(off, off_len, hid, sizeof(hid)), ==, 0);
+    g_assert_cmpint(count_bytes(on, on_len, cca, 6), ==,
+                    count_bytes(off, off_len, cca, 6) + 2);
+    g_assert_cmpint(count_bytes(on, on_len, guid, 16), ==, 2);
+    for (uint8_t die = 0; die < 2; die++) {
+        /* Zero and One have a short form */
+        const uint8_t uid[] = { 8, '_', 'U', 'I', 'D', die };
+        /* Memory32Fixed, writable, then an exclusive, level, high interrupt */
+        const uint8_t crs[] = {
+            0x86, 9, 0, 1, 0, 0, 0x10 + die, 9, 0, 0, 1, 0,
+            0x89, 6, 0, 1, 1, 208 + die, 0, 0, 0,
+        };
+        static const char scl[] = "\rhisilicon,scl-id";
+        static const char nr[] = "\rhisilicon,nr-cluster\0\n\3";
+        g_autofree char *scl_value = g_memdup2(scl, sizeof(scl) + 1);
+
+        scl_value[sizeof(scl)] = die;
+        g_assert_cmpint(count_bytes(on, on_len, uid, sizeof(uid)), >, 0);
+        g_assert_cmpint(count_bytes(on, on_len, crs, sizeof(crs)), ==, 1);
+        g_assert_cmpint(count_bytes(on, on_len, scl_value, sizeof(scl) + 1),
+                        ==, 1);
+        g_assert_cmpint(count_bytes(on, on_len, nr, sizeof(nr) - 1), ==, 2);
+    }
+}
+
 static void test_machine_off(void)
 {
     Pmcu p = { .base = PMCU_BASE };
@@ -1671,6 +1951,8 @@ static void test_machine_constraints(void)
           "try -smp 11,sockets=1,clusters=11,cores=1,threads=1" },
         { "-cpu max -smp 64,sockets=2,cores=32",
           "try -smp 64,sockets=2,clusters=4,cores=8,threads=1" },
+        { "-cpu max -smp 4,maxcpus=16",
+          "try -smp 4,maxcpus=16,sockets=1,clusters=2,cores=8,threads=1" },
         { "-cpu max -smp 4,cores=2,threads=2",
           "pmcu=on does not support threads, try "
           "-smp 4,sockets=1,clusters=1,cores=4,threads=1" },
@@ -1683,6 +1965,9 @@ static void test_machine_constraints(void)
           "pmcu=on supports at most 255 clusters per socket, try "
           "-smp 256,sockets=2,clusters=128,cores=1,threads=1" },
         { "-cpu max,pmu=off", "pmcu=on needs CPUs with a PMU" },
+        { "-cpu max,pmu-counters=32", "'pmu-counters' must be in the range" },
+        { "-cpu max,pmu=off,pmu-counters=8", "cannot be used with pmu=off" },
+        { "-cpu max -global hisi-pmcu.synthetic-events=1=two", "bad kind" },
         { "-cpu cortex-a15", "pmcu=on needs AArch64 CPUs" },
         { "", "pmcu=on needs AArch64 CPUs, for example -cpu max" },
     };
@@ -1716,6 +2001,119 @@ static void test_machine_constraints(void)
     }
 }
 
+/* ------------------------------------------------------------------------ */
+/* Anything at all; use --seed to repeat */
+
+static uint64_t monkey_address(void)
+{
+    static const uint64_t edges[] = {
+        0, FLASH_BASE + 0x100, UART_BASE, UNMAPPED, PMCU_BASE, RAM_BASE - 8,
+        RAM_BASE + 64 * MiB - 0x80, RAM_BASE + 64 * MiB, 0xfffffff8,
+        0x100000000, 0x7ffffffffffffff8, 0xfffffffffffffff8, UINT64_MAX,
+    };
+
+    switch (g_test_rand_int_range(0, 4)) {
+    case 0:
+        return edges[g_test_rand_int_range(0, ARRAY_SIZE(edges))];
+    case 1:
+        return (uint64_t)g_test_rand_int() << 32 | (uint32_t)g_test_rand_int();
+    default:
+        return STORE_BASE + g_test_rand_int_range(0, 0x10000) * 8;
+    }
+}
+
+static void test_monkey(void)
+{
+    Pmcu p = pmcu_init_irq("-m 64M -smp 8,sockets=2,clusters=2,cores=2");
+    PmcuRun run = { PMCU_RUN_DEFAULT };
+
+    for (int i = 0; i < (g_test_slow() ? 100000 : 8000); i++) {
+        uint32_t any = g_test_rand_int();
+        unsigned reg = rw_regs[g_test_rand_int_range(0, ARRAY_SIZE(rw_regs))].
+                       offset;
+        uint32_t stat, status;
+
+        p.base = PMCU_BASE + (any % 2) * HISI_PMCU_MMIO_SIZE;
+        p.spi = PMCU_SPI + any % 2;
+        switch (g_test_rand_int_range(0, 16)) {
+        case 0:
+            pmcu_write(&p, reg, any);
+            break;
+        case 1:
+            pmcu_write(&p, (any % HISI_PMCU_MMIO_SIZE) & ~3, g_test_rand_int());
+            break;
+        case 2:
+            pmcu_break(&p);
+            break;
+        case 3:
+        case 4:
+            pmcu_write(&p, A_INT_CLR, any >> 8);
+            break;
+        case 5:
+            pmcu_write(&p, A_INT_EN + (any >> 8) % 4 * 4, any >> 16);
+            break;
+        case 6:
+        case 7:
+            pmcu_trigger(&p);
+            break;
+        case 8:
+        case 9:
+        case 10:
+            run.nr_pmu = g_test_rand_int_range(0, 10);
+            run.ev_len = run.nr_pmu * g_test_rand_int_range(0, 32);
+            run.nr_loop = g_test_rand_int_range(0, 256);
+            run.wait_cnt = extract32(any, 0, 1 + (any >> 27));
+            run.comp = any & 4;
+            run.pmcr = any >> 8;
+            run.pmccfiltr = any;
+            run.event_base = monkey_address();
+            run.store_base = monkey_address() & ~(any & 8 ? 0 : 7);
+            run.kill_base = any & 16 ? monkey_address() :
+                                       run.store_base + any % 0x100000;
+            pmcu_start(&p, &run);
+            break;
+        case 11:
+            qtest_system_reset(p.qts);
+            break;
+        case 12:
+            qtest_writew(p.qts, p.base + any % 0x300, any >> 16);
+            break;
+        default:
+            pmcu_step(&p, 1 + any % (1 << g_test_rand_int_range(1, 24)));
+            break;
+        }
+
+        /* What is always true */
+        stat = pmcu_read(&p, A_INT_STAT);
+        status = pmcu_read(&p, A_FSM_STATUS);
+        g_assert_cmpint(pmcu_irq(&p), ==,
+                        (stat & pmcu_read(&p, A_INT_EN) &
+                         ~pmcu_read(&p, A_INT_MSK)) != 0);
+        switch (status & 0xff) {
+        case HISI_PMCU_DONE_HOLD:
+            g_assert_cmphex(stat & DONE, ==, DONE);
+            break;
+        case HISI_PMCU_IDLE:
+        case HISI_PMCU_COUNT:
+            break;
+        default:
+            g_assert_not_reached();
+        }
+        g_assert_cmpint((status >> 8) & 0xff, <=, HISI_PMCU_ERR_DMA_WRITE);
+    }
+
+    /* And then it still works */
+    p.base = PMCU_BASE;
+    p.spi = PMCU_SPI;
+    pmcu_break(&p);
+    pmcu_write(&p, A_INT_CLR, DONE | BRK);
+    pmcu_events(&p, EVENT_BASE, 1, EV_CPU_CYCLES);
+    pmcu_run(&p, &(PmcuRun) { PMCU_RUN_DEFAULT });
+    g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x80), ==, MS);
+    g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x100), ==, MS);
+    pmcu_quit(&p);
+}
+
 int main(int argc, char **argv)
 {
     static const unsigned clusters[] = { 1, 2, 4, 5 };
@@ -1740,6 +2138,12 @@ int main(int argc, char **argv)
     qtest_add_func("hisi_pmcu/run/pmcr-template", test_run_pmcr);
     qtest_add_func("hisi_pmcu/run/counters-of-cpu-models", test_run_counters);
     qtest_add_func("hisi_pmcu/run/compatibility-mode", test_run_comp);
+
+    qtest_add_func("hisi_pmcu/run/pmu-counters", test_run_pmu_counters);
+    qtest_add_func("hisi_pmcu/run/save-restore", test_save_restore);
+    qtest_add_func("hisi_pmcu/synthetic/values", test_synthetic_values);
+    qtest_add_func("hisi_pmcu/synthetic/set-at-run-time", test_synthetic_set);
+    qtest_add_func("hisi_pmcu/synthetic/grammar", test_synthetic_grammar);
 
     qtest_add_func("hisi_pmcu/record/4x8-cpu9-slot5", test_record_example1);
     qtest_add_func("hisi_pmcu/record/1x2-both-modes", test_record_example2);
@@ -1779,9 +2183,14 @@ int main(int argc, char **argv)
     qtest_add_func("hisi_pmcu/state/migrate-done-held", test_migrate_hold);
     qtest_add_func("hisi_pmcu/state/migrate-hostile", test_migrate_hostile);
 
+    qtest_add_func("hisi_pmcu/state/migrate-save-restore",
+                   test_migrate_save_restore);
+    qtest_add_func("hisi_pmcu/monkey", test_monkey);
+
     qtest_add_func("hisi_pmcu/machine/dies", test_machine_dies);
     qtest_add_func("hisi_pmcu/machine/16-dies", test_machine_16_dies);
     qtest_add_func("hisi_pmcu/machine/device-tree-and-mpidr", test_machine_dt);
+    qtest_add_func("hisi_pmcu/machine/acpi", test_machine_acpi);
     qtest_add_func("hisi_pmcu/machine/off", test_machine_off);
     qtest_add_func("hisi_pmcu/machine/constraints", test_machine_constraints);
 

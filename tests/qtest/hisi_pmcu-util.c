@@ -64,6 +64,49 @@ void pmcu_power_cpu(QTestState *qts, unsigned cpu, bool on)
     g_assert(found);
 }
 
+/* Wait for the end of a migration; was it successful? */
+static bool pmcu_wait_migration(QTestState *qts)
+{
+    for (int i = 0; i < 60000; i++) {
+        QDict *rsp = qtest_qmp_assert_success_ref(
+            qts, "{'execute': 'query-migrate'}");
+        g_autofree char *status = g_strdup(qdict_get_try_str(rsp, "status"));
+
+        qobject_unref(rsp);
+        if (status && (!strcmp(status, "completed") ||
+                       !strcmp(status, "failed"))) {
+            return !strcmp(status, "completed");
+        }
+        g_usleep(1000);
+    }
+    g_assert_not_reached();
+}
+
+char *pmcu_save(QTestState *qts)
+{
+    g_autofree char *file = NULL;
+    g_autofree char *uri = NULL;
+    int fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &file, NULL);
+
+    g_assert(fd >= 0);
+    close(fd);
+    uri = g_strdup_printf("file:%s", file);
+    qtest_qmp_assert_success(qts, "{'execute': 'migrate',"
+                             " 'arguments': {'uri': %s}}", uri);
+    g_assert_true(pmcu_wait_migration(qts));
+    return g_steal_pointer(&file);
+}
+
+bool pmcu_load(QTestState *qts, const char *file)
+{
+    g_autofree char *uri = g_strdup_printf("file:%s", file);
+
+    qtest_qmp_assert_success(qts, "{'execute': 'migrate-incoming',"
+                             " 'arguments': {'uri': %s,"
+                             " 'exit-on-error': false}}", uri);
+    return pmcu_wait_migration(qts);
+}
+
 int pmcu_run_qemu(const char *args, char **err)
 {
     g_autofree char *cmd = g_strdup_printf(

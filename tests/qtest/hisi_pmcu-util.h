@@ -151,6 +151,12 @@ char *pmcu_find_device(QTestState *qts, const char *type, unsigned nth);
 /* Power a CPU on or off; takes effect with the next system reset */
 void pmcu_power_cpu(QTestState *qts, unsigned cpu, bool on);
 
+/* Migrate a machine to a file; returns the name of the file. */
+char *pmcu_save(QTestState *qts);
+
+/* Migrate the machine of a file to one with -incoming defer: does it work? */
+bool pmcu_load(QTestState *qts, const char *file);
+
 /*
  * Run QEMU with arguments that it should refuse. Returns its exit status, and
  * what it printed on stderr.

@@ -7,6 +7,11 @@
  * + QOM property "nr-cluster": number of CPU clusters of the die
  * + QOM property "dma-memory": MemoryRegion that the device reads event lists
  *   from and writes records to (default: system memory)
+ * + QOM property "save-restore": give the CPUs' PMU registers their old values
+ *   back at the end of a run
+ * + QOM properties "synthetic-events", "synthetic-seed": made-up counts for
+ *   events that the CPUs cannot count, see pmu-synthetic.h; a change takes
+ *   effect with the next trigger
  * + sysbus MMIO region 0: the registers
  * + sysbus IRQ 0: level interrupt, active high
  *
@@ -20,6 +25,7 @@
 
 #include "hw/sysbus.h"
 #include "hw/misc/hisi_pmcu_regs.h"
+#include "hw/misc/pmu-synthetic.h"
 #include "qemu/timer.h"
 #include "qom/object.h"
 #include "target/arm/pmu-ext.h"
@@ -53,6 +59,9 @@ struct HisiPmcuState {
     uint32_t sccl_id;
     uint32_t nr_cluster;
     MemoryRegion *dma_mr;
+    bool save_restore;
+    PmuSynthetic *synthetic;
+    uint32_t synthetic_seed;
 
     /* Fixed once the machine is complete */
     int32_t nr_slots;
@@ -65,7 +74,13 @@ struct HisiPmcuState {
     uint32_t stored;        /* records of the current or last run */
     HisiPmcuRun run;
     unsigned long *started; /* [slot], CPUs that count in this window */
+    unsigned long *saved;   /* [slot], CPUs whose PMU state was saved */
+    ArmPmuExtState *saved_state;
     QEMUTimer timer;        /* pending in state COUNT only: end of the window */
+
+    /* Properties as they were when the run was triggered */
+    PmuSynthetic *run_synthetic;
+    uint32_t run_synthetic_seed;
 
     /* Derived from run, or only used within one call */
     ArmPmuExtConfig pmu;

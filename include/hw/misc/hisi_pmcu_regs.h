@@ -101,6 +101,8 @@ enum {
 #define HISI_PMCU_MAX_COUNTERS      8
 #define HISI_PMCU_COMP_FIRST        3   /* counter, in compatibility mode */
 #define HISI_PMCU_COMP_MAX_COUNTERS 5
+#define HISI_PMCU_MAX_EVENT         0xffff
+#define HISI_PMCU_NULL_EVENT        0xc000  /* fills up lists, counts nothing */
 
 /* A cluster has this many slots, whether or not they have a CPU. */
 #define HISI_PMCU_CPUS_PER_CLUSTER  8

@@ -1,0 +1,82 @@
+/*
+ * Synthetic events: made-up counts for PMU events that QEMU cannot count
+ *
+ * An emulator knows nothing of caches or branch predictors. To develop a tool
+ * that needs such events, the user can ask for made-up values. They are never
+ * mixed with real counts: front ends use them only for events that they cannot
+ * count, and only when the user asks for it. The grammar is the same for all
+ * front ends:
+ *
+ *   list  := entry { ',' entry }
+ *   entry := event [ '-' event ] '=' kind
+ *   kind  := 'rate:' N | 'const:' N | 'hash'
+ *
+ * with events and N in decimal or 0x hexadecimal, for example
+ * "0x10=rate:250,0x13=const:7,0x40-0xff=hash". No event may be given twice.
+ *
+ * The values are a function of what is passed to pmu_synthetic_value() and of
+ * nothing else:
+ *
+ *   const:N  N
+ *   rate:N   N per microsecond of the window, plus the number of the unit so
+ *            that units can be told apart
+ *   hash     32 bits that look random
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef HW_MISC_PMU_SYNTHETIC_H
+#define HW_MISC_PMU_SYNTHETIC_H
+
+typedef struct PmuSynthetic PmuSynthetic;
+
+/**
+ * PmuSyntheticSample: what a value depends on
+ * @event: number of the event
+ * @unit: what counts, for example the number of a CPU
+ * @index: number of the sample
+ * @window_ns: how long it was counted
+ * @seed: of the user's choice
+ */
+typedef struct PmuSyntheticSample {
+    uint32_t event;
+    uint32_t unit;
+    uint32_t index;
+    uint64_t window_ns;
+    uint32_t seed;
+} PmuSyntheticSample;
+
+/**
+ * pmu_synthetic_parse: parse a list of synthetic events
+ * @list: the list; an empty one is fine
+ * @max_event: the highest event number that is allowed
+ * @errp: error object
+ *
+ * Returns: the list with one reference, or NULL with @errp set
+ */
+PmuSynthetic *pmu_synthetic_parse(const char *list, uint32_t max_event,
+                                  Error **errp);
+
+/* The list is never changed: a user that needs it for longer takes a ref. */
+PmuSynthetic *pmu_synthetic_ref(PmuSynthetic *ps);
+
+/* @ps may be NULL here and below. */
+void pmu_synthetic_unref(PmuSynthetic *ps);
+
+/* The string that was parsed, "" for NULL */
+const char *pmu_synthetic_list(const PmuSynthetic *ps);
+
+/**
+ * pmu_synthetic_value: value of an event
+ * @ps: the list
+ * @sample: what is asked for
+ * @value: where to store the value
+ *
+ * Returns: false, with nothing stored, if the event is not in the list
+ */
+bool pmu_synthetic_value(const PmuSynthetic *ps,
+                         const PmuSyntheticSample *sample, uint64_t *value);
+
+#endif
