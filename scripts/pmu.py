@@ -141,10 +141,11 @@ def cmd_boot(opt):
 def cmd_demo(opt):
     import boot
     graph('qemu', 'guest-arm')
-    print('Booting an unmodified Debian kernel on -M virt,pmcu=on; CPU 1 is busy.\n',
-          flush=True)
-    options = boot.Options('arm', smp='4', run=ui.ROOT / 'guest/arm/demo.sh')
-    return boot.run(options)
+    print("Booting Debian's unmodified arm64 kernel on -M virt,pmcu=on.\n", flush=True)
+    return boot.run(boot.Options(
+        'arm', smp='8,sockets=2,clusters=2,cores=2', cpu='max,pmu-counters=8',
+        run=ui.ROOT / 'guest/arm/demo.sh',
+        args=['-global', 'hisi-pmcu.synthetic-events=0x40-0x43=rate:250,0x44-0x4f=hash']))
 
 
 def cmd_test(opt):
@@ -155,6 +156,12 @@ def cmd_test(opt):
     if not opt.no_rebuild:
         graph(*testing.needs(opt.suite, opt.tests))
     return testing.run(opt.suite, opt.tests, opt.verbose)
+
+
+def cmd_bench(opt):
+    graph('qemu')
+    cmd = ['/usr/bin/meson', 'test', '-C', ui.BUILD, '--no-rebuild', '--benchmark', '--verbose']
+    return subprocess.call([*cmd, *opt.tests])
 
 
 def cmd_doctor(opt):
@@ -203,6 +210,10 @@ def parser():
     sub.add_argument('--no-rebuild', action='store_true', help='test what is built now')
     sub.add_argument('--verbose', action='store_true', help='show the output of every test')
     sub.add_argument('tests', nargs='*', metavar='TEST', help='names as --list prints them')
+
+    sub = command('bench', cmd_bench, 'measure speed; nothing fails because of a number',
+                  '[BENCHMARK]...')
+    sub.add_argument('tests', nargs='*', metavar='BENCHMARK', help='hisi_pmcu (default: all)')
 
     sub = command('build', cmd_build, 'build the custom QEMU and print where it is',
                   '[--stock] [--qemu-src DIR|TARBALL]')

@@ -71,6 +71,24 @@ void add_to_map(const Pmcu *p, const Run *run)
     }
 }
 
+/* A space and a number of three characters: 999, 99k, .9M, 99M, .9G, 99G */
+static void print_short(uint64_t n)
+{
+    if (n < 1000) {
+        printf(" %3llu", (ull)n);
+    } else if (n < 100000) {
+        printf(" %2lluk", (ull)n / 1000);
+    } else if (n < 1000000) {
+        printf(" .%lluM", (ull)n / 100000);
+    } else if (n < 100000000) {
+        printf(" %2lluM", (ull)n / 1000000);
+    } else if (n < 1000000000) {
+        printf(" .%lluG", (ull)n / 100000000);
+    } else {
+        printf(" %2lluG", (ull)n / 1000000000);
+    }
+}
+
 static void print_map_columns(const Pmcu *dies, unsigned n, const Run *run, unsigned from,
                               unsigned to)
 {
@@ -109,12 +127,7 @@ static void print_map_columns(const Pmcu *dies, unsigned n, const Run *run, unsi
     }
     printf("%15s ", "most per ms");
     for (unsigned e = from; e < to; e++) {
-        uint64_t per_ms = max[e] / opt.samples / opt.period_ms;
-
-        printf(per_ms < 1000 ? " %3llu" : per_ms < 100000 ? " %2lluk" : per_ms < 1000000 ?
-               " .%lluM" : " %2lluM",
-               (ull)(per_ms < 1000 ? per_ms : per_ms < 100000 ? per_ms / 1000 :
-                     per_ms < 1000000 ? per_ms / 100000 : per_ms / 1000000));
+        print_short(max[e] / opt.samples / opt.period_ms);
     }
     puts("\n");
 }
