@@ -64,11 +64,16 @@ static void system_calls(void)
     }
 }
 
-/* Start a child for each CPU to be loaded; they end with us. */
+/* Start a child for each CPU to be loaded, and wait until it is there; they end with us. */
 static void start_loads(void)
 {
-    struct timespec pause = { .tv_nsec = 50 * 1000 * 1000 };
+    struct timespec pause = { .tv_nsec = 1000 * 1000 };
+    char ready;
+    int fds[2];
 
+    if (pipe(fds)) {
+        die("pipe: %s", strerror(errno));
+    }
     for (unsigned i = 0; i < n_loads; i++) {
         loads[i].pid = fork();
         if (loads[i].pid < 0) {
@@ -83,6 +88,10 @@ static void start_loads(void)
             if (sched_setaffinity(0, sizeof(set), &set)) {
                 die("cpu%d: %s", loads[i].cpu, strerror(errno));
             }
+            if (write(fds[1], "", 1) != 1) {
+                _exit(1);
+            }
+            close(fds[1]);
             if (opt.syscalls) {
                 system_calls();
             } else {
@@ -91,7 +100,14 @@ static void start_loads(void)
             _exit(1);
         }
     }
-    nanosleep(&pause, NULL);            /* they are on their CPUs by then */
+    close(fds[1]);
+    for (unsigned i = 0; i < n_loads; i++) {
+        if (read(fds[0], &ready, 1) != 1) {
+            exit(2);                    /* the child said why */
+        }
+    }
+    close(fds[0]);
+    nanosleep(&pause, NULL);            /* from the write to the loop */
 }
 
 /* -- Options -------------------------------------------------------------- */
