@@ -25,6 +25,7 @@
 #include "system/device_tree.h"
 #include "system/qtest.h"
 #include "system/tcg.h"
+#include "target/arm/cpu-features.h"
 #include "target/arm/cpu.h"
 
 /* Limited by the room for registers and interrupts: see base_memmap */
@@ -136,9 +137,16 @@ static void virt_pmcu_check_cpu(VirtMachineState *vms)
                      "cannot be used with it");
         exit(1);
     }
-    if (!vms->virt && !qtest_enabled()) {
+    if (qtest_enabled()) {
+        return;
+    }
+    /* The driver reads MDCR_EL2; other software may do without. */
+    if (!vms->virt) {
         warn_report("mach-virt: pmcu=on without virtualization=on: the Linux "
                     "driver of the PMCU needs EL2");
+    } else if (!cpu_isar_feature(aa64_vh, ARM_CPU(first_cpu))) {
+        warn_report("mach-virt: pmcu=on with a CPU without VHE: the Linux "
+                    "driver of the PMCU needs to run at EL2");
     }
 }
 

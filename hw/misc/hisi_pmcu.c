@@ -365,7 +365,8 @@ static void hisi_pmcu_start_subsample(HisiPmcuState *s)
     now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
     trace_hisi_pmcu_start(s->sccl_id, run->loop, run->pos,
                           hisi_pmcu_window_ns(run), now);
-    timer_mod_ns(&s->timer, now + hisi_pmcu_window_ns(run));
+    s->window_end = now + hisi_pmcu_window_ns(run);
+    timer_mod_ns(&s->timer, s->window_end);
 }
 
 static void hisi_pmcu_complete(HisiPmcuState *s)
@@ -641,6 +642,7 @@ static void hisi_pmcu_reset_enter(Object *obj, ResetType type)
     s->stored = 0;
     bitmap_zero(s->started, s->nr_slots);
     bitmap_zero(s->saved, s->nr_slots);
+    s->window_end = 0;
     g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
 }
 
@@ -719,9 +721,9 @@ static const char *hisi_pmcu_check_loaded(HisiPmcuState *s)
                          hisi_pmcu_nr_pmu(run)) {
             return "impossible position in the run";
         }
-        if (!timer_pending(&s->timer) ||
-            timer_expire_time_ns(&s->timer) - now >
-            (int64_t)hisi_pmcu_window_ns(run)) {
+        /* A window that should have ended by now is fine */
+        if (s->window_end < 0 ||
+            s->window_end > now + (int64_t)hisi_pmcu_window_ns(run)) {
             return "window without an end";
         }
         break;
@@ -730,7 +732,7 @@ static const char *hisi_pmcu_check_loaded(HisiPmcuState *s)
     }
 
     if (s->state != HISI_PMCU_COUNT &&
-        (timer_pending(&s->timer) || !bitmap_empty(s->started, s->nr_slots) ||
+        (!bitmap_empty(s->started, s->nr_slots) ||
          !bitmap_empty(s->saved, s->nr_slots))) {
         return "counting while idle";
     }
@@ -756,8 +758,16 @@ static int hisi_pmcu_post_load(void *opaque, int version_id)
                      reason);
         return -EINVAL;
     }
+    timer_del(&s->timer);
     g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
     if (s->state == HISI_PMCU_COUNT) {
+        int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+
+        /*
+         * A timer that has expired would be run at once, that is before the
+         * rest of the machine has its state. Time stands still until then.
+         */
+        timer_mod_ns(&s->timer, MAX(s->window_end, now + 1));
         hisi_pmcu_set_pmu_config(s);
         s->run_synthetic = pmu_synthetic_ref(s->synthetic);
         s->run_synthetic_seed = s->synthetic_seed;
@@ -860,7 +870,7 @@ static const VMStateDescription vmstate_hisi_pmcu = {
         VMSTATE_STRUCT(run, HisiPmcuState, 1, vmstate_hisi_pmcu_run,
                        HisiPmcuRun),
         VMSTATE_BITMAP(started, HisiPmcuState, 1, nr_slots),
-        VMSTATE_TIMER(timer, HisiPmcuState),
+        VMSTATE_INT64(window_end, HisiPmcuState),
         VMSTATE_END_OF_LIST()
     },
     .subsections = (const VMStateDescription * const []) {

@@ -70,7 +70,7 @@ static bool pmu_synthetic_entry(const char *text, uint32_t max_event,
     }
     if (g_str_has_prefix(kind, "rate:")) {
         entry->kind = PMU_SYNTHETIC_RATE;
-        /* Does not overflow for windows of less than three days */
+        /* Cannot overflow for windows of up to an hour */
         if (pmu_synthetic_number(kind + 5, UINT32_MAX, &entry->n)) {
             return true;
         }

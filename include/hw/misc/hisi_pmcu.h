@@ -76,7 +76,8 @@ struct HisiPmcuState {
     unsigned long *started; /* [slot], CPUs that count in this window */
     unsigned long *saved;   /* [slot], CPUs whose PMU state was saved */
     ArmPmuExtState *saved_state;
-    QEMUTimer timer;        /* pending in state COUNT only: end of the window */
+    int64_t window_end;     /* in ns of QEMU_CLOCK_VIRTUAL */
+    QEMUTimer timer;        /* pending in state COUNT only */
 
     /* Properties as they were when the run was triggered */
     PmuSynthetic *run_synthetic;
