@@ -227,7 +227,8 @@ static void hisi_pmcu_add_synthetic(HisiPmcuState *s, unsigned slot,
     for (i = 0; i < s->pmu.nr_counters && s->pmu.first + i < end; i++) {
         PmuSyntheticSample sample = {
             .event = s->run.events[i] & HISI_PMCU_MAX_EVENT,
-            .unit = slot,
+            /* Our decision: number slots through, so that dies differ. */
+            .unit = s->sccl_id * s->nr_slots + slot,
             .index = s->stored,
             .window_ns = hisi_pmcu_window_ns(&s->run),
             .seed = s->run_synthetic_seed,

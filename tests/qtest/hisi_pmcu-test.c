@@ -674,6 +674,26 @@ static void test_synthetic_values(void)
     pmcu_quit(&p);
 }
 
+/* Values of dies differ: a driver that mixes up dies is found out */
+static void test_synthetic_dies(void)
+{
+    Pmcu p = pmcu_init_irq("-smp 2,sockets=2 -global hisi-pmcu."
+                           "synthetic-events=0x16=rate:3");
+    PmcuRun run = { PMCU_RUN_DEFAULT };
+
+    pmcu_power_cpu(p.qts, 1, true);
+    qtest_system_reset(p.qts);
+    pmcu_events(&p, EVENT_BASE, 1, EV_L2D_CACHE);
+    pmcu_run(&p, &run);
+    g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40), ==, 3000);
+    p.base += HISI_PMCU_MMIO_SIZE;
+    p.spi++;
+    pmcu_run(&p, &run);
+    /* Slot 0 of the second die follows 8 slots of the first */
+    g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40), ==, 3008);
+    pmcu_quit(&p);
+}
+
 static void test_synthetic_set(void)
 {
     Pmcu p = pmcu_init_irq("");
@@ -2151,6 +2171,7 @@ int main(int argc, char **argv)
     qtest_add_func("hisi_pmcu/run/pmu-counters", test_run_pmu_counters);
     qtest_add_func("hisi_pmcu/run/save-restore", test_save_restore);
     qtest_add_func("hisi_pmcu/synthetic/values", test_synthetic_values);
+    qtest_add_func("hisi_pmcu/synthetic/dies-differ", test_synthetic_dies);
     qtest_add_func("hisi_pmcu/synthetic/set-at-run-time", test_synthetic_set);
     qtest_add_func("hisi_pmcu/synthetic/grammar", test_synthetic_grammar);
 
