@@ -159,9 +159,9 @@ def cmd_test(opt):
 
 
 def cmd_bench(opt):
+    import testing
     graph('qemu')
-    cmd = ['/usr/bin/meson', 'test', '-C', ui.BUILD, '--no-rebuild', '--benchmark', '--verbose']
-    return subprocess.call([*cmd, *opt.tests])
+    return testing.bench(opt.tests)
 
 
 def cmd_doctor(opt):
