@@ -61,7 +61,8 @@ def bench(names):
     log = LOG.with_name('benchmarklog.json')
     log.unlink(missing_ok=True)
     with ui.Step('benchmark'):
-        ui.run(['/usr/bin/meson', 'test', '-C', ui.BUILD, '--no-rebuild', '--benchmark', *names],
+        ui.run(['/usr/bin/meson', 'test', '-C', ui.BUILD, '--no-rebuild', '--benchmark',
+                '--logbase', 'benchmarklog', *names],
                'bench.log', 'the benchmark', "'./pmu bench --help' shows how to name one")
     if not log.exists():
         raise ui.Fail(f'there is no benchmark {" ".join(names)}', "see './pmu bench --help'", status=2)
