@@ -66,7 +66,7 @@ def graph(*targets, qemu_src=None):
     with open(ui.LOGS / 'ninja.log', 'w') as log:
         # The jobs show their progress and errors themselves, on standard error.
         child = subprocess.Popen(
-            ['ninja', '-C', ui.BUILD, '--quiet', *(f'{t}.stamp' for t in targets)],
+            ['ninja', '-C', ui.BUILD, '--quiet', 'build.ninja', *(f'{t}.stamp' for t in targets)],
             stdout=log, env=dict(os.environ, QEMU_PMU_CWD=os.getcwd()))
         try:
             status = child.wait()

@@ -16,7 +16,7 @@ emulator, test = qemu.binary(f'qemu-system-{target}'), qemu.binary(f'tests/qtest
 for path in (emulator, test):
     if not path.exists():
         print(f"1..0 # SKIP {path.name} is not built: run './pmu build'")
-        sys.exit(77)
+        sys.exit()
 os.environ.update(
     QTEST_QEMU_BINARY=str(emulator), QTEST_QEMU_IMG=str(qemu.binary('qemu-img')),
     MALLOC_PERTURB_=str(random.randint(1, 255)))
