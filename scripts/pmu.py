@@ -151,10 +151,13 @@ def cmd_demo(opt):
 def cmd_test(opt):
     import testing
     graph()
+    found = list(testing.selected(opt.suite, opt.tests))
     if opt.list:
-        return subprocess.call(['/usr/bin/meson', 'test', '-C', ui.BUILD, '--list'])
+        for suite, name, _ in found:
+            print(f'{suite:12} {name}')
+        return 0
     if not opt.no_rebuild:
-        graph(*testing.needs(opt.suite, opt.tests))
+        graph(*sorted({t for _, _, targets in found for t in targets}))
     return testing.run(opt.suite, opt.tests, opt.verbose)
 
 

@@ -12,14 +12,12 @@ import ui
 LOG = ui.BUILD / 'meson-logs' / 'testlog.json'
 
 
-def needs(suites, tests):
-    """The build targets that these suites (default: all) or tests depend on."""
-    found = set()
+def selected(suites, tests):
+    """Yield (suite, name, build targets) of these suites and tests (default: all)."""
     for test in json.loads((ui.BUILD / 'meson-info' / 'intro-tests.json').read_text()):
-        suite = {s.split(':')[-1] for s in test['suite']}
-        if (not suites or suite & set(suites)) and (not tests or test['name'] in tests):
-            found.update(d.split('@')[0] for d in test['depends'])
-    return sorted(found)
+        suite = test['suite'][0].split(':')[-1]
+        if (not suites or suite in suites) and (not tests or test['name'] in tests):
+            yield suite, test['name'], [d.split('@')[0] for d in test['depends']]
 
 
 def count():
