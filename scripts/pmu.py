@@ -92,7 +92,7 @@ def cmd_build(opt):
     import qemu
     kind = 'stock' if opt.stock else 'qemu'
     graph(kind, qemu_src=opt.qemu_src)
-    for name in [f'qemu-system-{t}' for t in qemu.TARGETS] + ['qemu-img']:
+    for name in qemu.PROGRAMS:
         print(ui.show(qemu.binary(name, kind)))
 
 
@@ -124,9 +124,8 @@ def cmd_boot(opt):
     if not opt.run and not opt.shell and not sys.stdin.isatty():
         raise ui.Fail('no terminal for a shell', "use --run SCRIPT; see 'pmu boot --help'",
                       status=2)
-    for name in [opt.run] * bool(opt.run):
-        if not os.path.isfile(name):
-            raise ui.Fail(f'--run {name}: no such file')
+    if opt.run and not os.path.isfile(opt.run):
+        raise ui.Fail(f'--run {opt.run}: no such file')
     graph('stock' if opt.stock else 'qemu', f'guest-{opt.arch}')
     options = boot.Options(
         opt.arch, smp=opt.smp, machine=opt.machine, cpu=opt.cpu, memory=opt.memory,

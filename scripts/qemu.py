@@ -17,6 +17,7 @@ import tree
 import ui
 
 TARGETS = ('aarch64', 'ppc64', 'x86_64')
+PROGRAMS = [*(f'qemu-system-{t}' for t in TARGETS), 'qemu-img']
 PREFIX = pathlib.Path('usr/local')           # QEMU finds its data relative to its binary
 OPTIONS = (
     '--python=/usr/bin/python3', '--disable-docs', '--disable-download',
@@ -85,7 +86,7 @@ def fetch_firmware():
 
 def goals(kind):
     """What is built: the emulators, qemu-img, and (custom QEMU) our own tests."""
-    found = [f'qemu-system-{t}' for t in TARGETS] + ['qemu-img']
+    found = list(PROGRAMS)
     if kind == 'qemu':
         found += [m[1] for f in tree.overlay_files()
                   if (m := re.fullmatch(r'(tests/(?:qtest|unit|bench)/[\w-]*(?:-test|test-|-bench)'
@@ -111,7 +112,7 @@ def configure(kind, src):
 
 
 def build(kind='qemu', qemu_src=None):
-    """Prepare and build; returns the paths of the emulators."""
+    """Prepare and build the custom QEMU or the stock one."""
     now = tree.prepare(qemu_src) if kind == 'qemu' else tree.prepare_stock(qemu_src)
     with ui.lock(ui.BUILD / kind / 'lock', f'building QEMU ({kind})'):
         fetch_tools()
@@ -128,7 +129,6 @@ def build(kind='qemu', qemu_src=None):
         firmware = fetch_firmware()
         if not link.is_symlink():
             link.symlink_to(os.path.relpath(firmware, link.parent))
-    return [binary(f'qemu-system-{t}', kind) for t in TARGETS] + [binary('qemu-img', kind)]
 
 
 def install(prefix, kind='qemu'):
@@ -136,7 +136,7 @@ def install(prefix, kind='qemu'):
     prefix = pathlib.Path(prefix).absolute()
     with ui.Step(f'install into {prefix}'):
         (prefix / 'bin').mkdir(parents=True, exist_ok=True)
-        for name in [f'qemu-system-{t}' for t in TARGETS] + ['qemu-img']:
+        for name in PROGRAMS:
             path = binary(name, kind)
             part = prefix / 'bin' / f'.{path.name}.part'
             shutil.copy2(path, part)
