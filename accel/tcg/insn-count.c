@@ -1,0 +1,343 @@
+/*
+ * Counts of retired guest instructions, for emulated PMUs
+ *
+ * See insn-count.h for the contract. The first half of this file runs with
+ * the guest, the second half in the translator.
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "accel/tcg/insn-count.h"
+#include "accel/tcg/cpu-ops.h"
+#include "exec/translation-block.h"
+#include "exec/translator-count.h"
+#include "hw/core/cpu.h"
+#include "system/tcg.h"
+#include "tcg/tcg.h"
+#include "tcg/tcg-op-common.h"
+#include "tcg/tcg-temp-internal.h"
+
+QEMU_BUILD_BUG_ON(sizeof(CPUInsnCount) % 16);
+QEMU_BUILD_BUG_ON(INSN_COUNT_MAX_UNITS + INSN_COUNT_INSN_UNITS >=
+                  1 << INSN_COUNT_INSNS_BITS);
+QEMU_BUILD_BUG_ON(TCG_MAX_INSNS * INSN_COUNT_INSN_UNITS >
+                  INSN_COUNT_MAX_UNITS);
+
+bool insn_count_available(void)
+{
+    return tcg_enabled() && HOST_LONG_BITS == 64;
+}
+
+static void insn_count_use(CPUState *cpu, unsigned words)
+{
+    cpu->insn_count.words = words;
+    cpu->tcg_cflags = deposit32(cpu->tcg_cflags, CF_INSN_COUNT_SHIFT,
+                                INSN_COUNT_WORDS, words);
+}
+
+void insn_count_start(CPUState *cpu, unsigned words)
+{
+    CPUInsnCount *c = &cpu->insn_count;
+    unsigned i;
+
+    if (words) {
+        words |= 1;
+    } else {
+        for (i = 0; i < ARRAY_SIZE(c->due); i++) {
+            c->due[i] = INSN_COUNT_NEVER;
+        }
+    }
+    c->wanted = words;
+    c->linger = INSN_COUNT_LINGER;
+    if (words & ~c->words) {
+        insn_count_use(cpu, c->words | words);
+    }
+}
+
+static void insn_count_empty(CPUState *cpu, unsigned domain,
+                             const uint64_t *ahead)
+{
+    const InsnCountOps *ops = cpu->cc->tcg_ops->insn_count;
+    CPUInsnCount *c = &cpu->insn_count;
+    uint64_t now[INSN_COUNT_WORDS];
+    int64_t left, used;
+    unsigned i;
+
+    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+        now[i] = c->word[domain][i] - ahead[i];
+    }
+    left = (int64_t)now[0] >> INSN_COUNT_UNITS_SHIFT;
+    used = c->budget[domain] - left;
+    c->budget[domain] = left;
+    c->linger -= used;
+
+    c->total[domain][0] += extract64(now[0], 0, INSN_COUNT_INSNS_BITS);
+    for (i = 1; i < ops->lanes; i++) {
+        const InsnCountLane *l = &ops->lane[i];
+
+        c->total[domain][i] += extract64(now[l->word], l->shift, l->bits);
+    }
+    c->word[domain][0] = (left << INSN_COUNT_UNITS_SHIFT) + ahead[0];
+    for (i = 1; i < INSN_COUNT_WORDS; i++) {
+        c->word[domain][i] = ahead[i];
+    }
+
+    for (i = 1; i < 1 << ops->domains; i++) {
+        if ((i & (1 << domain)) && c->due[i] != INSN_COUNT_NEVER) {
+            c->due[i] -= used;
+        }
+    }
+}
+
+void insn_count_sync(CPUState *cpu, uintptr_t ra)
+{
+    static const uint64_t none[INSN_COUNT_WORDS];
+    const InsnCountOps *ops = cpu->cc->tcg_ops->insn_count;
+    uint64_t ahead[INSN_COUNT_WORDS];
+    int current = -1;
+    unsigned i;
+
+    if (ra) {
+        current = insn_count_ahead(ra, ahead);
+    }
+    for (i = 0; i < ops->domains; i++) {
+        insn_count_empty(cpu, i, i == current ? ahead : none);
+    }
+}
+
+/*
+ * Hand out budgets so that no deadline can be missed: for each set of
+ * domains, all of them together get at most the units that are due. The
+ * current domain comes first, and gets at least @min units.
+ */
+static void insn_count_hand_out(CPUState *cpu, unsigned domain, int64_t min)
+{
+    unsigned domains = cpu->cc->tcg_ops->insn_count->domains;
+    CPUInsnCount *c = &cpu->insn_count;
+    int64_t due[1 << INSN_COUNT_DOMAINS];
+    unsigned i, m;
+
+    memcpy(due, c->due, sizeof(due));
+    for (i = 0; i < domains; i++) {
+        /* The current domain first, then the others */
+        unsigned d = i == 0 ? domain : i <= domain ? i - 1 : i;
+        int64_t units = INSN_COUNT_MAX_UNITS;
+
+        for (m = 1; m < 1 << domains; m++) {
+            if (m & (1 << d)) {
+                units = MIN(units, due[m]);
+            }
+        }
+        units = MAX(units, d == domain ? min : 0);
+        for (m = 1; m < 1 << domains; m++) {
+            if ((m & (1 << d)) && due[m] != INSN_COUNT_NEVER) {
+                due[m] -= units;
+            }
+        }
+        c->word[d][0] += (units - c->budget[d]) << INSN_COUNT_UNITS_SHIFT;
+        c->budget[d] = units;
+    }
+}
+
+void insn_count_set_due(CPUState *cpu, unsigned domain, const int64_t *due)
+{
+    memcpy(cpu->insn_count.due, due, sizeof(cpu->insn_count.due));
+    insn_count_hand_out(cpu, domain, 0);
+}
+
+bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
+{
+    const InsnCountOps *ops = cpu->cc->tcg_ops->insn_count;
+    CPUInsnCount *c = &cpu->insn_count;
+    unsigned i;
+
+    if (!(tb_cflags(tb) & CF_INSN_COUNT) ||
+        (int64_t)c->word[tb->count_domain][0] >> INSN_COUNT_UNITS_SHIFT >=
+        tb->count_units) {
+        return false;
+    }
+
+    insn_count_sync(cpu, 0);
+    for (i = 1; i < 1 << ops->domains; i++) {
+        if (c->due[i] <= 0) {
+            ops->deadline(cpu);
+            break;
+        }
+    }
+    if (c->words != c->wanted && c->linger < 0) {
+        insn_count_use(cpu, c->wanted);
+    }
+    insn_count_hand_out(cpu, tb->count_domain, tb->count_units);
+    return true;
+}
+
+void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
+                       const uint64_t *ahead)
+{
+    unsigned i;
+
+    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+        cpu->insn_count.word[tb->count_domain][i] -= ahead[i];
+    }
+}
+
+/*
+ * In the translator
+ */
+
+/* One for each thread that translates */
+typedef struct InsnCountGen {
+    uint64_t insn[TCG_MAX_INSNS][INSN_COUNT_WORDS];
+    TCGOp *add[INSN_COUNT_WORDS];
+} InsnCountGen;
+
+static __thread InsnCountGen *gen;
+
+#define INSN_COUNT_UNIT         (1ULL << INSN_COUNT_UNITS_SHIFT)
+
+bool translator_counts(const DisasContextBase *db, unsigned word)
+{
+    return tb_cflags(db->tb) & (CF_INSN_COUNT << word);
+}
+
+static uint64_t *insn_count_of(const DisasContextBase *db)
+{
+    return gen->insn[db->num_insns - 1];
+}
+
+void translator_count_domain(const DisasContextBase *db, unsigned domain)
+{
+    db->tb->count_domain = domain;
+}
+
+void translator_insn_counts(const DisasContextBase *db, unsigned units,
+                            const uint64_t *lanes)
+{
+    uint64_t *insn = insn_count_of(db);
+    unsigned i;
+
+    tcg_debug_assert(units >= 1 && units <= INSN_COUNT_INSN_UNITS);
+    if (!insn[0]) {
+        /* It does not retire */
+        return;
+    }
+    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+        insn[i] = translator_counts(db, i) ? lanes[i] : 0;
+    }
+    insn[0] += 1 - units * INSN_COUNT_UNIT;
+}
+
+void translator_insn_not_retired(const DisasContextBase *db)
+{
+    if (translator_counts(db, 0)) {
+        memset(insn_count_of(db), 0, sizeof(gen->insn[0]));
+    }
+}
+
+static intptr_t insn_count_offset(const DisasContextBase *db, unsigned word)
+{
+    /* CPUArchState follows CPUState */
+    return offsetof(CPUState, insn_count.word) - sizeof(CPUState) +
+           (db->tb->count_domain * INSN_COUNT_WORDS + word) * sizeof(uint64_t);
+}
+
+void translator_count_here(const DisasContextBase *db, unsigned word,
+                           uint64_t lanes)
+{
+    if (translator_counts(db, word)) {
+        TCGv_i64 t = tcg_temp_ebb_new_i64();
+
+        tcg_gen_ld_i64(t, tcg_env, insn_count_offset(db, word));
+        tcg_gen_addi_i64(t, t, lanes);
+        tcg_gen_st_i64(t, tcg_env, insn_count_offset(db, word));
+        tcg_temp_free_i64(t);
+    }
+}
+
+void translator_insn_again(const DisasContextBase *db)
+{
+    unsigned i;
+
+    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+        if (translator_counts(db, i)) {
+            translator_count_here(db, i, -insn_count_of(db)[i]);
+        }
+    }
+}
+
+void insn_count_start_tb(const DisasContextBase *db)
+{
+    db->tb->count_domain = 0;
+    db->tb->count_units = 0;
+    if (translator_counts(db, 0) && !gen) {
+        gen = g_new(InsnCountGen, 1);
+    }
+}
+
+/*
+ * Add what the block counts, which becomes known only at its end. If that
+ * would use up more units than there are, exit before anything is changed:
+ * the main loop calls insn_count_expired(), then starts the block again.
+ * Blocks that must not be interrupted are allowed to overdraw.
+ */
+void insn_count_gen_add(const DisasContextBase *db)
+{
+    unsigned i;
+
+    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+        if (translator_counts(db, i)) {
+            TCGv_i64 t = tcg_temp_ebb_new_i64();
+
+            tcg_gen_ld_i64(t, tcg_env, insn_count_offset(db, i));
+            tcg_gen_add_i64(t, t, tcg_constant_i64(0));
+            gen->add[i] = tcg_last_op();
+            if (i == 0 && tcg_ctx->exitreq_label) {
+                tcg_gen_brcondi_i64(TCG_COND_LT, t, 0, tcg_ctx->exitreq_label);
+            }
+            tcg_gen_st_i64(t, tcg_env, insn_count_offset(db, i));
+            tcg_temp_free_i64(t);
+        }
+    }
+}
+
+void insn_count_start_insn(const DisasContextBase *db)
+{
+    if (translator_counts(db, 0)) {
+        uint64_t *insn = insn_count_of(db);
+
+        memset(insn, 0, sizeof(gen->insn[0]));
+        insn[0] = 1 - INSN_COUNT_UNIT;
+    }
+}
+
+void insn_count_end_tb(const DisasContextBase *db)
+{
+    unsigned i;
+    int n;
+
+    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+        if (translator_counts(db, i)) {
+            uint64_t sum = 0;
+
+            /* Leave in each place the sum from there to the end */
+            for (n = db->num_insns - 1; n >= 0; n--) {
+                sum += gen->insn[n][i];
+                gen->insn[n][i] = sum;
+            }
+            tcg_set_insn_param(gen->add[i], 2,
+                               tcgv_i64_arg(tcg_constant_i64(sum)));
+            if (i == 0) {
+                db->tb->count_units =
+                    -((int64_t)sum >> INSN_COUNT_UNITS_SHIFT);
+            }
+        }
+    }
+}
+
+void insn_count_search_row(int insn, uint64_t *row)
+{
+    memcpy(row, gen->insn[insn], sizeof(gen->insn[insn]));
+}

@@ -1,0 +1,173 @@
+/*
+ * Counts of retired guest instructions, for emulated PMUs
+ *
+ * Every vCPU has 64-bit totals that never go back and that the guest never
+ * sees: a PMU takes them when a counter starts and again when somebody looks,
+ * and shows the difference. They are kept apart for each privilege domain,
+ * and there is one for each lane: lane 0 is the retired instructions, the
+ * other lanes are what the target wants to know of them (branches, loads...),
+ * as far as the translator can tell.
+ *
+ *  - A translation block adds up what its instructions count when it starts:
+ *    one 64-bit addition for each word of lanes that is in use, and a test of
+ *    the sign. Whatever ends the block early takes back what did not retire:
+ *    cpu_restore_state() for faults, I/O recompiles, and self-modifying code;
+ *    translator_insn_not_retired() for exceptions that the translator raises
+ *    itself; translator_insn_again() for an instruction that starts again.
+ *  - Nothing is emitted unless the vCPU counts. Blocks that count and blocks
+ *    that do not are different blocks (CF_INSN_COUNT), so that switching
+ *    invalidates none. On the vCPU's own thread it takes effect when the
+ *    current block has ended, which must be by a return to the main loop or
+ *    by a lookup. Switching off is lazy: PMUs are switched off and on again
+ *    around every sample and context switch, and finding other blocks each
+ *    time would cost more than the counting.
+ *  - insn_count_sync() makes the totals exact at the current instruction,
+ *    which it does not include, wherever in a block that is.
+ *  - A deadline is a number of units: "call me before more than that are
+ *    counted in these domains". An instruction is one unit, unless the target
+ *    says more. The hook is called between two blocks; what is counted
+ *    before that is at most one block too much.
+ *  - It works the same with MTTCG, -icount, record/replay, and
+ *    one-insn-per-tb. It is not there in user-mode binaries and on 32-bit
+ *    hosts.
+ *
+ * The first word of a domain, as generated code sees it (the sign is set
+ * when a block would use up more units than there are):
+ *
+ *    63           48 47                                15 14             0
+ *   +---------------+------------------------------------+---------------+
+ *   | units left    | lanes of the target                | instructions  |
+ *   +---------------+------------------------------------+---------------+
+ *
+ * The other words hold only lanes of the target. Units bound all of them: a
+ * budget of units is at most INSN_COUNT_MAX_UNITS, and before the next one
+ * the words are emptied into the totals.
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef ACCEL_TCG_INSN_COUNT_H
+#define ACCEL_TCG_INSN_COUNT_H
+
+#define INSN_COUNT_DOMAINS      4
+#define INSN_COUNT_WORDS        3
+#define INSN_COUNT_LANES        12
+
+/* Lane 0, in word 0 */
+#define INSN_COUNT_INSNS_BITS   15
+#define INSN_COUNT_UNITS_SHIFT  48
+
+/* The most that one instruction may use up; 512 of them must fit in a budget */
+#define INSN_COUNT_INSN_UNITS   63
+#define INSN_COUNT_MAX_UNITS    (512 * INSN_COUNT_INSN_UNITS)
+
+/* For how many units blocks go on to count that need not any more */
+#define INSN_COUNT_LINGER       32768
+
+/* No deadline */
+#define INSN_COUNT_NEVER        INT64_MAX
+
+/**
+ * CPUInsnCount: the counts of a vCPU, all owned by its thread
+ * @word: what generated code adds to
+ * @budget: units that were left in @word when it was last looked at
+ * @total: the counts
+ * @due: units until the deadline, for each set of domains (a bit mask)
+ * @linger: units until @wanted replaces @words
+ * @words: the words in use (a bit mask)
+ * @wanted: the words that insn_count_start() asked for
+ * @seq: odd while @word and @total are changed together
+ *
+ * A multiple of 16 bytes, so that it does not move other fields of CPUState
+ * with respect to CPUArchState: their distances are part of generated code.
+ */
+typedef struct CPUInsnCount {
+    uint64_t word[INSN_COUNT_DOMAINS][INSN_COUNT_WORDS];
+    int64_t budget[INSN_COUNT_DOMAINS];
+    uint64_t total[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
+    int64_t due[1 << INSN_COUNT_DOMAINS];
+    int64_t linger;
+    uint8_t words;
+    uint8_t wanted;
+    uint32_t seq;
+} CPUInsnCount;
+
+/* Where a lane lies; in word 0, between instructions and units */
+typedef struct InsnCountLane {
+    uint8_t word;
+    uint8_t shift;
+    uint8_t bits;
+} InsnCountLane;
+
+/**
+ * InsnCountOps: what a target counts
+ * @domains: number of its privilege domains
+ * @lanes: number of its lanes, with lane 0
+ * @lane: layout of lanes 1 and up
+ * @deadline: called on the vCPU's thread between two blocks, without the BQL,
+ *            when a deadline is reached. The totals are exact. It must set
+ *            the deadlines again.
+ */
+typedef struct InsnCountOps {
+    unsigned domains;
+    unsigned lanes;
+    InsnCountLane lane[INSN_COUNT_LANES];
+    void (*deadline)(CPUState *cpu);
+} InsnCountOps;
+
+/* Can this accelerator count at all? */
+bool insn_count_available(void);
+
+/**
+ * insn_count_start: choose what is counted
+ * @cpu: the vCPU, on its own thread or not running
+ * @words: which words of lanes (a bit mask), 0 to stop. Word 0 is always
+ *         among them if there are any.
+ */
+void insn_count_start(CPUState *cpu, unsigned words);
+
+/**
+ * insn_count_sync: bring the totals up to date
+ * @cpu: the vCPU, on its own thread or not running
+ * @ra: as GETPC(), for a helper; 0 between blocks
+ */
+void insn_count_sync(CPUState *cpu, uintptr_t ra);
+
+/**
+ * insn_count_set_due: set all deadlines
+ * @cpu: the vCPU, on its own thread or not running, after insn_count_sync()
+ * @domain: the current domain
+ * @due: for each set of domains, the units from now on; see @due above
+ */
+void insn_count_set_due(CPUState *cpu, unsigned domain, const int64_t *due);
+
+/* A lane's total */
+static inline uint64_t insn_count_get(const CPUInsnCount *c, unsigned domain,
+                                      unsigned lane)
+{
+    return c->total[domain][lane];
+}
+
+/*
+ * For accel/tcg
+ */
+
+/* Has @tb refused to start because units ran out? If so, hand out more. */
+bool insn_count_expired(CPUState *cpu, TranslationBlock *tb);
+
+/* Take back what @tb has added for instructions that it did not execute */
+void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
+                       const uint64_t *ahead);
+
+/*
+ * What the block of @host_pc has added for the current and later instructions;
+ * returns its domain, or -1 if it does not count
+ */
+int insn_count_ahead(uintptr_t host_pc, uint64_t *ahead);
+
+/* What follows the start of @insn in the block that was just translated */
+void insn_count_search_row(int insn, uint64_t *row);
+
+#endif

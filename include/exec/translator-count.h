@@ -1,0 +1,106 @@
+/*
+ * What a target's translator says about retired instructions
+ *
+ * See accel/tcg/insn-count.h. All of this is for the instruction that is
+ * being translated. Nothing needs to be called for an instruction that is one
+ * unit and counts in no lane of the target.
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef EXEC_TRANSLATOR_COUNT_H
+#define EXEC_TRANSLATOR_COUNT_H
+
+#include "exec/translator.h"
+
+#ifdef CONFIG_USER_ONLY
+
+static inline bool translator_counts(const DisasContextBase *db, unsigned word)
+{
+    return false;
+}
+
+static inline void translator_insn_counts(const DisasContextBase *db,
+                                          unsigned units,
+                                          const uint64_t *lanes)
+{
+}
+
+static inline void translator_insn_not_retired(const DisasContextBase *db)
+{
+}
+
+static inline void translator_insn_again(const DisasContextBase *db)
+{
+}
+
+static inline void translator_count_here(const DisasContextBase *db,
+                                         unsigned word, uint64_t lanes)
+{
+}
+
+static inline void translator_count_domain(const DisasContextBase *db,
+                                           unsigned domain)
+{
+}
+
+static inline void insn_count_start_tb(const DisasContextBase *db)
+{
+}
+
+static inline void insn_count_gen_add(const DisasContextBase *db)
+{
+}
+
+static inline void insn_count_start_insn(const DisasContextBase *db)
+{
+}
+
+static inline void insn_count_end_tb(const DisasContextBase *db)
+{
+}
+
+#else
+
+/* Does this block count the lanes of @word? */
+bool translator_counts(const DisasContextBase *db, unsigned word);
+
+/* From init_disas_context: the privilege domain of the block, if not 0 */
+void translator_count_domain(const DisasContextBase *db, unsigned domain);
+
+/**
+ * translator_insn_counts: what the instruction adds
+ * @db: the context
+ * @units: its units, 1 to INSN_COUNT_INSN_UNITS
+ * @lanes: for each word, what it adds to the lanes of the target there. A
+ *         lane must be large enough for INSN_COUNT_MAX_UNITS units.
+ */
+void translator_insn_counts(const DisasContextBase *db, unsigned units,
+                            const uint64_t *lanes);
+
+/* The instruction raises an exception instead of being executed */
+void translator_insn_not_retired(const DisasContextBase *db);
+
+/*
+ * Emit code for a path on which the instruction has not retired, but starts
+ * again. What it adds must be known before.
+ */
+void translator_insn_again(const DisasContextBase *db);
+
+/*
+ * Emit code that adds to lanes what is known only at run time. Nothing may
+ * follow on this path that can keep the instruction from retiring.
+ */
+void translator_count_here(const DisasContextBase *db, unsigned word,
+                           uint64_t lanes);
+
+/* For translator_loop() */
+void insn_count_start_tb(const DisasContextBase *db);
+void insn_count_gen_add(const DisasContextBase *db);
+void insn_count_start_insn(const DisasContextBase *db);
+void insn_count_end_tb(const DisasContextBase *db);
+
+#endif /* !CONFIG_USER_ONLY */
+#endif

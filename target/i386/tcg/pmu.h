@@ -1,0 +1,121 @@
+/*
+ * Intel's architectural performance monitoring under TCG
+ *
+ * See system/pmu.c. There is none in user-mode emulation, and none without
+ * TCG; all functions below do nothing then.
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef I386_TCG_PMU_H
+#define I386_TCG_PMU_H
+
+#include "cpu.h"
+#include "accel/tcg/insn-count.h"
+
+/*
+ * What the translator counts, apart for CPL 0 and for CPL > 0 (the domains).
+ * Lane 0 is retired instructions. SLOTS is in quarters of a slot.
+ */
+enum {
+    X86_COUNT_INSNS,
+    X86_COUNT_SLOTS,
+    X86_COUNT_BRANCHES,
+    X86_COUNT_COND,         /* conditional branches, taken or not */
+    X86_COUNT_LOADS,        /* instructions that load */
+    X86_COUNT_STORES,       /* instructions that store */
+    X86_COUNT_CALLS,        /* near calls */
+    X86_COUNT_RETS,         /* near returns */
+    X86_COUNT_COND_TAKEN,
+    X86_COUNT_FAR,          /* far branches, INT n, SYSCALL, IRET, ... */
+    X86_COUNT_INDIRECT,     /* indirect near jumps and calls */
+    X86_COUNT_LANES,
+
+    X86_COUNT_KERNEL = 0,
+    X86_COUNT_USER,
+    X86_COUNT_DOMAINS,
+};
+
+/* The most quarters of a slot that one unit stands for; units of a branch */
+#define X86_COUNT_UNIT_SLOTS    16
+#define X86_COUNT_BRANCH_UNITS  2
+
+extern const InsnCountOps x86_insn_count_ops;
+
+#if defined(CONFIG_TCG) && !defined(CONFIG_USER_ONLY)
+
+/* Issue slots per cycle of the model that the CPU claims to be; 0: no PMU */
+unsigned x86_pmu_width(CPUX86State *env);
+
+/*
+ * Properties: features that pmu=on can offer, and those that it turns on by
+ * itself; false if this CPU cannot have a PMU.
+ */
+uint64_t x86_pmu_supported_features(X86CPU *cpu, FeatureWord w);
+bool x86_pmu_expand_features(X86CPU *cpu);
+bool x86_pmu_realize(X86CPU *cpu, Error **errp);
+void x86_pmu_unrealize(X86CPU *cpu);
+void x86_pmu_cpuid(X86CPU *cpu, uint32_t *eax, uint32_t *ebx,
+                   uint32_t *ecx, uint32_t *edx);
+
+/* Life cycle; x86_pmu_sync() comes before an INIT and before a save */
+void x86_pmu_reset(X86CPU *cpu);
+void x86_pmu_sync(X86CPU *cpu);
+void x86_pmu_restart(X86CPU *cpu);
+extern const VMStateDescription vmstate_x86_pmu;
+
+/*
+ * Registers: 0 if @msr is none of the PMU's, 1 if done, -1 for #GP. @ra is
+ * GETPC() of the helper.
+ */
+int x86_pmu_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val, uintptr_t ra);
+int x86_pmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra);
+
+/* INT n has raised an exception instead of being delivered */
+void x86_pmu_int_failed(CPUX86State *env);
+
+/* RDPMC after the test of the privilege; false for #GP */
+bool x86_pmu_rdpmc(CPUX86State *env, uint32_t index, uint64_t *val,
+                   uintptr_t ra);
+
+#else
+
+static inline uint64_t x86_pmu_supported_features(X86CPU *cpu, FeatureWord w)
+{
+    return 0;
+}
+
+static inline bool x86_pmu_expand_features(X86CPU *cpu)
+{
+    return false;
+}
+
+static inline void x86_pmu_unrealize(X86CPU *cpu)
+{
+}
+
+static inline void x86_pmu_cpuid(X86CPU *cpu, uint32_t *eax, uint32_t *ebx,
+                                 uint32_t *ecx, uint32_t *edx)
+{
+}
+
+static inline void x86_pmu_reset(X86CPU *cpu)
+{
+}
+
+static inline void x86_pmu_sync(X86CPU *cpu)
+{
+}
+
+static inline void x86_pmu_restart(X86CPU *cpu)
+{
+}
+
+static inline void x86_pmu_int_failed(CPUX86State *env)
+{
+}
+
+#endif
+#endif
