@@ -1,0 +1,2073 @@
+/*
+ * The test cases of the x86 PMU test program
+ *
+ * What they expect is in Intel's SDM, volume 3, "Performance Monitoring"
+ * (architectural version 5), and in what kvm-unit-tests wants of it; the
+ * number of instructions, branches, loads and stores is counted by hand.
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "lib.h"
+#include "cases.h"
+#include "payload.h"
+
+#define ANY             (~0ull)
+/* USR and PMI of each counter */
+#define FIXED_CTRL_ALL_USR  (0xaaaa & (BIT(4 * FIXED_COUNTERS) - 1))
+#define NO_STEP         (-1)
+#define PAGE(n)         (GUEST_SMALL_PAGES + 0x1000ull * (n))
+/* Inside PAGE(), see REP_SOURCE and REP_TARGET in payload.S */
+#define REP_SOURCE      0x420000
+#define REP_TARGET      0x460000
+
+/* What run_kernel() and run_user() add, without the body; see boot.S */
+#define KERNEL_INSNS    (5 + DISABLING_WRMSR)
+#define KERNEL_OVERHEAD { KERNEL_INSNS, 2, 0, 1, 1, 2, 1, 1 }
+#define USER_OVERHEAD   { 3, 3, 0, 1, 1, 2, 0, 0 }
+#define USER_OS_INSNS   (4 + DISABLING_WRMSR)
+
+enum { INSNS, BRANCHES, COND, CALL, RET, TAKEN, LOADS, STORES, EVENTS };
+
+static const uint16_t event_code[EVENTS] = {
+    EV_INSNS, EV_BRANCHES, EV_COND, EV_CALL, EV_RET, EV_TAKEN, EV_LOADS,
+    EV_STORES,
+};
+
+static const char *const event_name[EVENTS] = {
+    "instructions", "branches", "conditional branches", "calls", "returns",
+    "taken branches", "loads", "stores",
+};
+
+typedef struct Expected {
+    const char *name;
+    void (*body)(void);
+    uint64_t arg;
+    uint64_t want[EVENTS];
+} Expected;
+
+static uint64_t negative(uint64_t n)
+{
+    return -n & WIDTH_MASK;
+}
+
+static void user(void (*body)(void), uint64_t arg)
+{
+    run_user(body, arg, &this_cpu()->tss);
+}
+
+static void kernel(void (*body)(void), uint64_t arg)
+{
+    run_kernel(body, arg);
+}
+
+/* All counters of the enabled ones start at 0 */
+static void program(unsigned n, uint64_t evtsel)
+{
+    wrmsr(MSR_EVTSEL(n), 0);
+    wrmsr(MSR_PMC(n), 0);
+    wrmsr(MSR_EVTSEL(n), evtsel | EVTSEL_EN);
+}
+
+static void program_fixed(unsigned n, uint64_t control)
+{
+    uint64_t other = rdmsr(MSR_FIXED_CTR_CTRL) & ~(0xfull << 4 * n);
+
+    wrmsr(MSR_FIXED_CTR_CTRL, other);
+    wrmsr(MSR_FIXED_CTR(n), 0);
+    wrmsr(MSR_FIXED_CTR_CTRL, other | control << 4 * n);
+}
+
+static void check_counts(const Expected *e, int step,
+                         const uint64_t overhead[EVENTS])
+{
+    int i;
+
+    for (i = 0; i < EVENTS; i++) {
+        if (e->want[i] != ANY) {
+            check(event_name[i], step, rdmsr(MSR_PMC(i)),
+                  e->want[i] + overhead[i]);
+        }
+    }
+}
+
+/* Every event at CPL 0, on the 8 counters and on the fixed one */
+static void measure_kernel(const Expected *e, int step)
+{
+    static const uint64_t overhead[EVENTS] = KERNEL_OVERHEAD;
+    int i;
+
+    context(e->name);
+    for (i = 0; i < EVENTS; i++) {
+        program(i, event_code[i] | EVTSEL_OS);
+    }
+    program_fixed(0, FIXED_OS);
+    kernel(e->body, e->arg);
+    check_counts(e, step, overhead);
+    if (e->want[INSNS] != ANY) {
+        check("fixed counter 0", step, rdmsr(MSR_FIXED_CTR(0)),
+              e->want[INSNS] + KERNEL_INSNS);
+    }
+    context("");
+}
+
+/* At CPL 3: six events there; the instructions at CPL 0, and at both */
+static void measure_user(const Expected *e, int step, uint64_t os_insns)
+{
+    static const uint64_t overhead[EVENTS] = USER_OVERHEAD;
+    Expected six = *e;
+    int i;
+
+    context(e->name);
+    for (i = 0; i < LOADS; i++) {
+        program(i, event_code[i] | EVTSEL_USR);
+    }
+    program(6, EV_INSNS | EVTSEL_OS);
+    program(7, EV_INSNS | EVTSEL_OS | EVTSEL_USR);
+    program_fixed(0, FIXED_USR);
+    user(e->body, e->arg);
+    six.want[LOADS] = six.want[STORES] = ANY;
+    check_counts(&six, step, overhead);
+    if (e->want[INSNS] != ANY) {
+        check("fixed counter 0", step, rdmsr(MSR_FIXED_CTR(0)),
+              e->want[INSNS] + 3);
+    }
+    if (os_insns != ANY) {
+        check("instructions at CPL 0", step, rdmsr(MSR_PMC(6)),
+              os_insns + USER_OS_INSNS);
+    }
+    check("instructions at both", step, rdmsr(MSR_PMC(7)),
+          rdmsr(MSR_PMC(0)) + rdmsr(MSR_PMC(6)));
+    context("");
+}
+
+/* ---------------------------------------------------------- Registers */
+
+static void case_cpuid(void)
+{
+    uint32_t r[4];
+
+    /* Version 5, 8 counters of 48 bits, 8 architectural events */
+    get_cpuid(0xa, r);
+    check("0AH.EAX", NO_STEP, r[0], 0x08300805);
+    check("0AH.EBX", NO_STEP, r[1], FIXED_COUNTERS > 3 ? 0 : 0x80);
+    check("0AH.ECX", NO_STEP, r[2], BIT(FIXED_COUNTERS) - 1);
+    check("0AH.EDX", NO_STEP, r[3], 0x8000 | 48 << 5 | FIXED_COUNTERS);
+    get_cpuid(1, r);
+    check("PDCM", NO_STEP, r[2] >> 15 & 1, 1);
+    check("DTES64", NO_STEP, r[2] >> 2 & 1, 0);
+    check("DS", NO_STEP, r[3] >> 21 & 1, 0);
+    check("PERF_CAPABILITIES", NO_STEP, rdmsr(MSR_PERF_CAP),
+          BIT(13) | (HAVE_METRICS ? BIT(15) : 0));
+    get_cpuid(0, r);
+    if (r[0] >= 0x23) {
+        get_cpuid(0x23, r);
+        check("23H", NO_STEP, r[0] | r[1] | r[2] | r[3], 0);
+    }
+}
+
+static void case_no_pmu(void)
+{
+    uint32_t r[4];
+
+    get_cpuid(0xa, r);
+    check("0AH", NO_STEP, r[0] | r[1] | r[2] | r[3], 0);
+    get_cpuid(1, r);
+    check("PDCM", NO_STEP, r[2] >> 15 & 1, 0);
+}
+
+static void case_no_pmu_intel(void)
+{
+    uint64_t v;
+
+    case_no_pmu();
+    check("RDPMC 0", NO_STEP, rdpmc_safe(0, &v), VEC_GP);
+    check("RDPMC 64", NO_STEP, rdpmc_safe(64, &v), VEC_GP);
+    check("RDPMC fixed 0", NO_STEP, rdpmc_safe(RDPMC_FIXED, &v), VEC_GP);
+}
+
+static void case_no_full_width(void)
+{
+    uint64_t v;
+    int i;
+
+    if (!rdmsr_safe(MSR_PERF_CAP, &v)) {
+        check("PERF_CAPABILITIES", NO_STEP, v & BIT(13), 0);
+    }
+    for (i = 0; i < GP_COUNTERS; i++) {
+        check("read of A_PMC", i, rdmsr_safe(MSR_A_PMC(i), &v), VEC_GP);
+        check("write of A_PMC", i, wrmsr_safe(MSR_A_PMC(i), 0), VEC_GP);
+        check("write of PMC", i, wrmsr_safe(MSR_PMC(i), 1 + i), 0);
+        check("PMC", i, rdmsr(MSR_PMC(i)), 1 + i);
+    }
+}
+
+/* RESET leaves only the GP counters enabled in GLOBAL_CTRL. */
+static void case_reset_values(void)
+{
+    int i;
+
+    check("GLOBAL_CTRL", NO_STEP, rdmsr(MSR_GLOBAL_CTRL), GP_MASK);
+    check("FIXED_CTR_CTRL", NO_STEP, rdmsr(MSR_FIXED_CTR_CTRL), 0);
+    check("GLOBAL_STATUS", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), 0);
+    check("GLOBAL_INUSE", NO_STEP, rdmsr(MSR_GLOBAL_INUSE), 0);
+    check("DEBUGCTL", NO_STEP, rdmsr(MSR_DEBUGCTL), 0);
+    for (i = 0; i < GP_COUNTERS; i++) {
+        check("EVTSEL", i, rdmsr(MSR_EVTSEL(i)), 0);
+        check("PMC", i, rdmsr(MSR_PMC(i)), 0);
+    }
+    for (i = 0; i < FIXED_COUNTERS; i++) {
+        check("FIXED_CTR", i, rdmsr(MSR_FIXED_CTR(i)), 0);
+    }
+    check("LVTPC", NO_STEP, apic_read(APIC_LVTPC), LVT_MASKED);
+}
+
+/* Everything that RESET has to change; nothing counts at CPL 0. */
+static void case_dirty(void)
+{
+    int i;
+
+    pmu_reset();
+    for (i = 0; i < GP_COUNTERS; i++) {
+        wrmsr(MSR_A_PMC(i), 0x123456780000 + i);
+        wrmsr(MSR_EVTSEL(i), EV_INSNS | EVTSEL_USR | EVTSEL_EN | EVTSEL_INT);
+    }
+    for (i = 0; i < FIXED_COUNTERS; i++) {
+        wrmsr(MSR_FIXED_CTR(i), 0x876543210000 + i);
+    }
+    wrmsr(MSR_FIXED_CTR_CTRL, FIXED_CTRL_ALL_USR);
+    wrmsr(MSR_STATUS_SET, COUNTERS_MASK);
+    wrmsr(MSR_GLOBAL_CTRL, FIXED_MASK | 0x55);
+    wrmsr(MSR_DEBUGCTL, DEBUGCTL_FREEZE_SMM);
+    check("GLOBAL_STATUS", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), COUNTERS_MASK);
+    check("PMC", 7, rdmsr(MSR_PMC(7)), 0x123456780007);
+    check("FIXED_CTR", 2, rdmsr(MSR_FIXED_CTR(2)), 0x876543210002);
+}
+
+/* Each bit alone: 0 or #GP, and it reads back if it may be written. */
+static void check_bits(const char *name, uint32_t msr, uint64_t legal,
+                       bool reads_as_0)
+{
+    uint64_t old = rdmsr(msr);
+    int bit, got;
+
+    context(name);
+    for (bit = 0; bit < 64; bit++) {
+        bool ok = legal >> bit & 1;
+
+        got = wrmsr_safe(msr, BIT(bit));
+        check("bit", bit, got, ok ? 0 : VEC_GP);
+        check("value after bit", bit, rdmsr(msr),
+              reads_as_0 || !ok ? old : BIT(bit));
+        if (!reads_as_0) {
+            wrmsr(msr, old);
+        }
+    }
+    check("all bits", NO_STEP, wrmsr_safe(msr, legal), 0);
+    check("value after all", NO_STEP, rdmsr(msr), reads_as_0 ? 0 : legal);
+    wrmsr(msr, 0);
+    context("");
+}
+
+static void case_msr_write(void)
+{
+    uint64_t fixed_ctrl = 0;
+    int i;
+
+    pmu_reset();
+    for (i = 0; i < GP_COUNTERS; i++) {
+        /* AnyThread is deprecated, there is no TSX nor adaptive PEBS */
+        check_bits("EVTSEL", MSR_EVTSEL(i), 0xffdfffff, false);
+        check_bits("A_PMC", MSR_A_PMC(i), WIDTH_MASK, false);
+    }
+    for (i = 0; i < FIXED_COUNTERS; i++) {
+        check_bits("FIXED_CTR", MSR_FIXED_CTR(i), WIDTH_MASK, false);
+        fixed_ctrl |= (FIXED_OS | FIXED_USR | FIXED_PMI) << 4 * i;
+    }
+    check_bits("FIXED_CTR_CTRL", MSR_FIXED_CTR_CTRL, fixed_ctrl, false);
+    check_bits("GLOBAL_CTRL", MSR_GLOBAL_CTRL, COUNTERS_MASK | METRICS_MASK,
+               false);
+    check_bits("STATUS_SET", MSR_STATUS_SET, STATUS_MASK, true);
+    check_bits("STATUS_RESET", MSR_STATUS_RESET, STATUS_MASK, true);
+    check("GLOBAL_STATUS at the end", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), 0);
+
+    wrmsr(MSR_DEBUGCTL, 0);
+    for (i = 11; i <= 14; i++) {
+        if (i != 13) {
+            check("DEBUGCTL bit", i, wrmsr_safe(MSR_DEBUGCTL, BIT(i)), 0);
+            check("DEBUGCTL after bit", i, rdmsr(MSR_DEBUGCTL), BIT(i));
+        }
+    }
+    wrmsr(MSR_DEBUGCTL, 0);
+}
+
+static void case_msr_absent(void)
+{
+    static const uint32_t absent[] = {
+        MSR_PMC(GP_COUNTERS), MSR_EVTSEL(GP_COUNTERS), MSR_A_PMC(GP_COUNTERS),
+        MSR_FIXED_CTR(FIXED_COUNTERS), MSR_FIXED_CTR(FIXED_COUNTERS + 1),
+#if !HAVE_METRICS
+        MSR_PERF_METRICS,
+#endif
+    };
+    uint64_t v;
+    int i;
+
+    for (i = 0; i < ARRAY_SIZE(absent); i++) {
+        check("read of MSR", absent[i], rdmsr_safe(absent[i], &v), VEC_GP);
+        check("write of MSR", absent[i], wrmsr_safe(absent[i], 0), VEC_GP);
+    }
+}
+
+static void case_msr_read_only(void)
+{
+    static const uint32_t read_only[] = {
+        MSR_GLOBAL_STATUS, MSR_GLOBAL_INUSE, MSR_PERF_CAP,
+    };
+    int i;
+
+    pmu_reset();
+    for (i = 0; i < ARRAY_SIZE(read_only); i++) {
+        uint64_t v = rdmsr(read_only[i]);
+
+        check("write to MSR", read_only[i], wrmsr_safe(read_only[i], 1),
+              VEC_GP);
+        check("write of its value to MSR", read_only[i],
+              wrmsr_safe(read_only[i], v), VEC_GP);
+        check("value of MSR", read_only[i], rdmsr(read_only[i]), v);
+    }
+}
+
+/* Writes to PMC have 32 bits, with sign; the others have 48. */
+static void case_counter_width(void)
+{
+    static const uint64_t values[][2] = {
+        { 0, 0 },
+        { 1, 1 },
+        { 0x7fffffff, 0x7fffffff },
+        { 0x80000000, 0xffff80000000 },
+        { 0xffffffff, 0xffffffffffff },
+        { 0xffffffff12345678, 0x12345678 },
+        { 0x00000001ffff0000, 0xffffffff0000 },
+        { 0xffffffffffffffff, 0xffffffffffff },
+        { 0x0123456789abcdef, 0xffff89abcdef },
+    };
+    uint64_t v;
+    int i, n;
+
+    pmu_reset();
+    for (n = 0; n < GP_COUNTERS; n++) {
+        for (i = 0; i < ARRAY_SIZE(values); i++) {
+            check("write of PMC", n, wrmsr_safe(MSR_PMC(n), values[i][0]), 0);
+            check("PMC", n, rdmsr(MSR_PMC(n)), values[i][1]);
+            check("A_PMC", n, rdmsr(MSR_A_PMC(n)), values[i][1]);
+            check("RDPMC", n, rdpmc(n), values[i][1]);
+        }
+        check("write of A_PMC", n,
+              wrmsr_safe(MSR_A_PMC(n), 0xffffff0123456789), VEC_GP);
+        check("A_PMC after #GP", n, rdmsr(MSR_A_PMC(n)), values[i - 1][1]);
+        check("write of A_PMC", n, wrmsr_safe(MSR_A_PMC(n), 0x89abcdef0123),
+              0);
+        check("PMC after A_PMC", n, rdmsr(MSR_PMC(n)), 0x89abcdef0123);
+        check("RDPMC after A_PMC", n, rdpmc(n), 0x89abcdef0123);
+    }
+    for (n = 0; n < FIXED_COUNTERS; n++) {
+        v = 0xfedcba987654 + n;
+        check("write of FIXED_CTR", n, wrmsr_safe(MSR_FIXED_CTR(n), v), 0);
+        check("FIXED_CTR", n, rdmsr(MSR_FIXED_CTR(n)), v);
+        check("RDPMC of FIXED_CTR", n, rdpmc(RDPMC_FIXED + n), v);
+        check("write of FIXED_CTR", n, wrmsr_safe(MSR_FIXED_CTR(n), BIT(48)),
+              VEC_GP);
+        check("FIXED_CTR after #GP", n, rdmsr(MSR_FIXED_CTR(n)), v);
+    }
+}
+
+static void case_global_status(void)
+{
+    int i;
+
+    pmu_reset();
+    for (i = 0; i < 64; i++) {
+        if (STATUS_MASK & BIT(i)) {
+            wrmsr(MSR_STATUS_SET, BIT(i));
+            check("set", i, rdmsr(MSR_GLOBAL_STATUS), BIT(i));
+            check("SET reads", i, rdmsr(MSR_STATUS_SET), 0);
+            check("RESET reads", i, rdmsr(MSR_STATUS_RESET), 0);
+            wrmsr(MSR_STATUS_RESET, STATUS_MASK & ~BIT(i));
+            check("not reset", i, rdmsr(MSR_GLOBAL_STATUS), BIT(i));
+            wrmsr(MSR_STATUS_RESET, BIT(i));
+            check("reset", i, rdmsr(MSR_GLOBAL_STATUS), 0);
+        }
+    }
+    wrmsr(MSR_STATUS_SET, COUNTERS_MASK);
+    wrmsr(MSR_STATUS_SET, 1);
+    check("SET does not clear", NO_STEP, rdmsr(MSR_GLOBAL_STATUS),
+          COUNTERS_MASK);
+    check("illegal bit in RESET", NO_STEP,
+          wrmsr_safe(MSR_STATUS_RESET, COUNTERS_MASK | BIT(20)), VEC_GP);
+    check("nothing reset", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), COUNTERS_MASK);
+    wrmsr(MSR_STATUS_RESET, COUNTERS_MASK);
+    check("all reset", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), 0);
+    check("no PMI", NO_STEP, apic_irr(VEC_PMI), false);
+}
+
+static void case_global_inuse(void)
+{
+    int i;
+
+    pmu_reset();
+    check("nothing", NO_STEP, rdmsr(MSR_GLOBAL_INUSE), 0);
+    for (i = 0; i < GP_COUNTERS; i++) {
+        wrmsr(MSR_EVTSEL(i), EV_INSNS);
+        check("EVTSEL", i, rdmsr(MSR_GLOBAL_INUSE), BIT(i));
+        wrmsr(MSR_EVTSEL(i), EV_INSNS | EVTSEL_INT);
+        check("EVTSEL with INT", i, rdmsr(MSR_GLOBAL_INUSE),
+              BIT(i) | BIT(63));
+        wrmsr(MSR_EVTSEL(i), EVTSEL_EN);
+        check("EVTSEL without event", i, rdmsr(MSR_GLOBAL_INUSE), 0);
+        wrmsr(MSR_EVTSEL(i), 0);
+    }
+    for (i = 0; i < FIXED_COUNTERS; i++) {
+        wrmsr(MSR_FIXED_CTR_CTRL, FIXED_OS << 4 * i);
+        check("OS", i, rdmsr(MSR_GLOBAL_INUSE), FIXED_BIT(i));
+        wrmsr(MSR_FIXED_CTR_CTRL, FIXED_USR << 4 * i);
+        check("USR", i, rdmsr(MSR_GLOBAL_INUSE), FIXED_BIT(i));
+        wrmsr(MSR_FIXED_CTR_CTRL, (FIXED_USR | FIXED_PMI) << 4 * i);
+        check("USR with PMI", i, rdmsr(MSR_GLOBAL_INUSE),
+              FIXED_BIT(i) | BIT(63));
+    }
+}
+
+/* Perfmon is available, BTS and PEBS are not; software writes it back. */
+static void case_misc_enable(void)
+{
+    uint64_t v = rdmsr(MSR_MISC_ENABLE);
+
+    check("MISC_ENABLE", NO_STEP, v & (BIT(7) | BIT(11) | BIT(12)),
+          BIT(7) | BIT(11) | BIT(12));
+    check("write", NO_STEP, wrmsr_safe(MSR_MISC_ENABLE, v), 0);
+    check("MISC_ENABLE afterwards", NO_STEP, rdmsr(MSR_MISC_ENABLE), v);
+}
+
+/* --------------------------------------------------------------- RDPMC */
+
+static void case_rdpmc_index(void)
+{
+    static const uint32_t bad[] = {
+        GP_COUNTERS, GP_COUNTERS + 1, 64, 0x100, 0xffff,
+        0x10000, 0x10000000, 0x30000000, 0x50000000,
+        RDPMC_FIXED + FIXED_COUNTERS, RDPMC_FIXED + 0xffff,
+        RDPMC_FIXED + 0x10000,
+#if !HAVE_METRICS
+        RDPMC_METRICS,
+#endif
+        RDPMC_METRICS + 1,
+        /* The fast form of old CPUs */
+        0x80000000, 0x80000001, 0xc0000000, 0xa0000000, 0xffffffff,
+    };
+    uint64_t v;
+    int i;
+
+    pmu_reset();
+    for (i = 0; i < GP_COUNTERS; i++) {
+        wrmsr(MSR_A_PMC(i), 0xa00000000000 + i);
+    }
+    for (i = 0; i < FIXED_COUNTERS; i++) {
+        wrmsr(MSR_FIXED_CTR(i), 0xb00000000000 + i);
+    }
+    for (i = 0; i < GP_COUNTERS; i++) {
+        check("RDPMC", i, rdpmc_safe(i, &v), 0);
+        check("counter", i, v, 0xa00000000000 + i);
+    }
+    for (i = 0; i < FIXED_COUNTERS; i++) {
+        check("RDPMC of fixed", i, rdpmc_safe(RDPMC_FIXED + i, &v), 0);
+        check("fixed counter", i, v, 0xb00000000000 + i);
+    }
+    for (i = 0; i < ARRAY_SIZE(bad); i++) {
+        context("bad index");
+        check("RDPMC", bad[i] & 0x7fffffff, rdpmc_safe(bad[i], &v), VEC_GP);
+    }
+}
+
+/* Skips RDPMC, and notes that it did */
+static bool hook_skip_rdpmc(Frame *f)
+{
+    if (f->vector == VEC_GP) {
+        this_cpu()->events++;
+        f->rip += 2;
+        return true;
+    }
+    return false;
+}
+
+static void case_rdpmc_privilege(void)
+{
+    Cpu *cpu = this_cpu();
+    uint64_t cr4 = read_cr4();
+
+    pmu_reset();
+    wrmsr(MSR_FIXED_CTR(0), 0x123456789abc);
+    wrmsr(MSR_A_PMC(0), 0xcba987654321);
+    pmu_enable = 0;
+    cpu->hook = hook_skip_rdpmc;
+
+    write_cr4(cr4 & ~CR4_PCE);
+    user(body_rdpmc_fixed_0, 0);
+    check("#GP of fixed without PCE", NO_STEP, cpu->events, 1);
+    user(body_rdpmc_gp_0, 0);
+    check("#GP without PCE", NO_STEP, cpu->events, 2);
+    kernel(body_rdpmc_fixed_0, 0);
+    check("fixed at CPL 0 without PCE", NO_STEP, payload_result[0] & ~0u,
+          0x56789abc);
+    kernel(body_rdpmc_gp_0, 0);
+    check("CPL 0 without PCE", NO_STEP, payload_result[0] & ~0u, 0x87654321);
+
+    write_cr4(cr4 | CR4_PCE);
+    payload_result[0] = 0;
+    user(body_rdpmc_fixed_0, 0);
+    check("fixed with PCE", NO_STEP, payload_result[0] & ~0u, 0x56789abc);
+    payload_result[0] = 0;
+    user(body_rdpmc_gp_0, 0);
+    check("with PCE", NO_STEP, payload_result[0] & ~0u, 0x87654321);
+    check("no further #GP", NO_STEP, cpu->events, 2);
+    write_cr4(cr4);
+    cpu->hook = NULL;
+}
+
+static void ap_write_fixed_0(void)
+{
+    pmu_reset();
+    wrmsr(MSR_FIXED_CTR(0), 0x123456789abc);
+}
+
+static void case_rdpmc_real_mode(void)
+{
+    start_ap();
+    call_ap(ap_write_fixed_0);
+    call_ap_wait();
+
+    /* INIT keeps the counter. */
+    REAL_MODE_INDEX = RDPMC_FIXED;
+    REAL_MODE_RDPMC = 1;
+    start_ap();
+    check("no #GP", NO_STEP, REAL_MODE_RDPMC, 2);
+    check("counter", NO_STEP, REAL_MODE_RESULT, 0x123456789abc);
+    REAL_MODE_INDEX = RDPMC_FIXED + FIXED_COUNTERS;
+    REAL_MODE_RDPMC = 1;
+    start_ap();
+    check("#GP", NO_STEP, REAL_MODE_RDPMC, 3);
+    REAL_MODE_RDPMC = 0;
+}
+
+/* It sees every older instruction, and not itself; so does RDMSR. */
+static void case_rdpmc_order(void)
+{
+    int i;
+
+    for (i = 0; i < 2; i++) {
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        program(0, EV_INSNS | EVTSEL_OS);
+        program_fixed(0, FIXED_OS);
+        kernel(i ? body_read_rdmsr : body_read_rdpmc, 0);
+        /* The CALL of run_kernel(), 5 NOPs, and a MOV are older. */
+        check("first", i, payload_result[0], 7);
+        check("second", i, payload_result[1], 10);
+        check("fixed counter 0", i, rdmsr(MSR_FIXED_CTR(0)),
+              13 + KERNEL_INSNS - 1);
+    }
+}
+
+/* -------------------------------------------------------------- Counts */
+
+/* What both privilege levels may do */
+static const Expected plain_code[] = {
+    { "straight", body_straight, 0, { 23, 0, 0, 0, 0, 0, 0, 0 } },
+    { "long block", body_long_block, 0, { 3000, 0, 0, 0, 0, 0, 0, 0 } },
+    { "loop", body_loop_jnz, 0,
+      { 3001, 1000, 1000, 0, 0, 999, 0, 0 } },
+    { "calls", body_calls, 0, { 501, 300, 100, 100, 100, 299, 100, 100 } },
+    { "memory", body_memory, 0, { 13, 0, 0, 0, 0, 0, 8, 6 } },
+    { "LOOP and JRCXZ", body_loop_insn, 0,
+      { 1005, 502, ANY, 0, 0, 500, 0, 0 } },
+    { "jumps", body_jumps, 0, { 13, 8, 7, 0, 0, 5, 0, 0 } },
+    { "indirect", body_indirect, 0, { 7, 4, 0, 1, 1, 4, 1, 1 } },
+    { "page crossing", body_page_crossing, 0, { 3, 1, 0, 0, 0, 1, 0, 0 } },
+};
+
+static const Expected kernel_code[] = {
+    { "various", body_various, 0, { 16, 0, 0, 0, 0, 0, ANY, ANY } },
+    { "ends of blocks", body_ends_block, 0,
+      { 10, 0, 0, 0, 0, 0, ANY, ANY } },
+    { "other MSR", body_other_msr, 0, { 6, 0, 0, 0, 0, 0, 0, 0 } },
+};
+
+static void case_count_kernel(void)
+{
+    int i, step;
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    /* Once more, now that it is translated */
+    for (step = 0; step < 2; step++) {
+        for (i = 0; i < ARRAY_SIZE(plain_code); i++) {
+            measure_kernel(&plain_code[i], step);
+        }
+        for (i = 0; i < ARRAY_SIZE(kernel_code); i++) {
+            measure_kernel(&kernel_code[i], step);
+        }
+    }
+}
+
+static void case_count_user(void)
+{
+    int i, step;
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    for (step = 0; step < 2; step++) {
+        for (i = 0; i < ARRAY_SIZE(plain_code); i++) {
+            measure_user(&plain_code[i], step, 0);
+        }
+    }
+}
+
+/* Each condition for counting, as in the description of PERFEVTSEL */
+static void case_count_filter(void)
+{
+    const uint64_t n = 3001;
+    static const struct {
+        const char *name;
+        uint64_t evtsel, fixed;
+        bool global, kernel, user;
+    } t[] = {
+        { "OS", EVTSEL_OS | EVTSEL_EN, FIXED_OS, true, true, false },
+        { "USR", EVTSEL_USR | EVTSEL_EN, FIXED_USR, true, false, true },
+        { "both", EVTSEL_OS | EVTSEL_USR | EVTSEL_EN, FIXED_OS | FIXED_USR,
+          true, true, true },
+        { "none", EVTSEL_EN, 0, true, false, false },
+        { "no EN", EVTSEL_OS | EVTSEL_USR, 0, true, false, false },
+        { "not in GLOBAL_CTRL", EVTSEL_OS | EVTSEL_USR | EVTSEL_EN,
+          FIXED_OS | FIXED_USR, false, false, false },
+    };
+    int i, j;
+
+    for (i = 0; i < ARRAY_SIZE(t); i++) {
+        uint64_t os, usr;
+
+        pmu_reset();
+        context(t[i].name);
+        for (j = 0; j < GP_COUNTERS; j++) {
+            wrmsr(MSR_EVTSEL(j), EV_INSNS | t[i].evtsel);
+        }
+        wrmsr(MSR_FIXED_CTR_CTRL, t[i].fixed);
+        pmu_enable = t[i].global ? COUNTERS_MASK : 0;
+
+        kernel(body_loop_jnz, 0);
+        os = t[i].kernel ? n + KERNEL_INSNS : 0;
+        for (j = 0; j < GP_COUNTERS; j++) {
+            check("CPL 0, counter", j, rdmsr(MSR_PMC(j)), os);
+        }
+        check("CPL 0, fixed counter", NO_STEP, rdmsr(MSR_FIXED_CTR(0)), os);
+
+        user(body_loop_jnz, 0);
+        os += t[i].kernel ? USER_OS_INSNS : 0;
+        usr = t[i].user ? n + 3 : 0;
+        for (j = 0; j < GP_COUNTERS; j++) {
+            check("CPL 3, counter", j, rdmsr(MSR_PMC(j)), os + usr);
+        }
+        check("CPL 3, fixed counter", NO_STEP, rdmsr(MSR_FIXED_CTR(0)),
+              os + usr);
+    }
+
+    /* Only the counters whose bit in GLOBAL_CTRL is set */
+    context("one in GLOBAL_CTRL");
+    for (i = 0; i < GP_COUNTERS; i++) {
+        pmu_reset();
+        for (j = 0; j < GP_COUNTERS; j++) {
+            program(j, EV_INSNS | EVTSEL_OS);
+        }
+        program_fixed(0, FIXED_OS);
+        pmu_enable = BIT(i);
+        kernel(body_loop_jnz, 0);
+        for (j = 0; j < GP_COUNTERS; j++) {
+            check("counter", j, rdmsr(MSR_PMC(j)),
+                  i == j ? n + KERNEL_INSNS : 0);
+        }
+        check("fixed counter", NO_STEP, rdmsr(MSR_FIXED_CTR(0)), 0);
+    }
+}
+
+/* A string instruction retires once. */
+static void case_count_rep(void)
+{
+    static const struct {
+        const char *name;
+        void (*body)(void);
+        uint64_t insns, limit;
+    } t[] = {
+        { "REP MOVSB", body_rep_movsb, 5, 200000 },
+        { "REP MOVSQ", body_rep_movsq, 5, 4096 },
+        { "REP STOSB", body_rep_stosb, 5, 200000 },
+        { "REP LODSW", body_rep_lodsw, 5, 70000 },
+        { "REPE SCASB", body_rep_scasb, 5, 70000 },
+        { "REPE CMPSB", body_rep_cmpsb, 5, 70000 },
+        { "REP MOVSB down", body_rep_movsb_back, 6, 70000 },
+    };
+    static const uint64_t counts[] = { 0, 1, 2, 4096, 70000, 200000 };
+    int i, j;
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    for (i = 0; i < ARRAY_SIZE(t); i++) {
+        for (j = 0; j < ARRAY_SIZE(counts); j++) {
+            Expected e = { t[i].name, t[i].body, counts[j],
+                           { t[i].insns, 0, 0, 0, 0, 0, ANY, ANY } };
+
+            if (counts[j] <= t[i].limit) {
+                measure_kernel(&e, counts[j]);
+                measure_user(&e, counts[j], 0);
+            }
+        }
+    }
+}
+
+/* Maps what is not present */
+static bool hook_map(Frame *f)
+{
+    uint64_t cr2;
+
+    if (f->vector != VEC_PF) {
+        return false;
+    }
+    asm volatile("mov %%cr2, %0" : "=r" (cr2));
+    if (is_present(cr2)) {
+        return false;
+    }
+    this_cpu()->events++;
+    set_present(cr2, true);
+    return true;
+}
+
+static bool hook_skip_load(Frame *f)
+{
+    if (f->vector != VEC_PF) {
+        return false;
+    }
+    this_cpu()->events++;
+    f->rip += 3;
+    return true;
+}
+
+static void case_count_rep_fault(void)
+{
+    static const uint64_t pages[] = {
+        REP_SOURCE, REP_SOURCE + 0x1000, REP_TARGET + 0x1000,
+        REP_TARGET + 0x3000, REP_TARGET + 0x4000,
+    };
+    static const Expected e = {
+        "REP MOVSB", body_rep_movsb, 0x5000,
+        { 5, 0, 0, 0, 0, 0, ANY, ANY }
+    };
+    Cpu *cpu = this_cpu();
+    int i, step;
+
+    for (step = 0; step < 3; step++) {
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        for (i = 0; i < ARRAY_SIZE(pages); i++) {
+            set_present(pages[i], false);
+        }
+        cpu->hook = hook_map;
+        measure_user(&e, step, ANY);
+        check("page faults", step, cpu->events, ARRAY_SIZE(pages));
+    }
+    cpu->hook = NULL;
+}
+
+static void case_count_page_fault(void)
+{
+    static const Expected
+        retry = { "load", body_load_fault, PAGE(1),
+                  { 5, 0, 0, 0, 0, 0, 2, 0 } },
+        skip = { "skipped load", body_load_fault, PAGE(1),
+                 { 3, 0, 0, 0, 0, 0, 0, 0 } },
+        store = { "store", body_store_fault, PAGE(1),
+                  { 5, 0, 0, 0, 0, 0, 2, 2 } },
+        /* The eight instructions of fault_return() come on top */
+        at_cpl_0 = { "load at CPL 0", body_load_fault, PAGE(1),
+                     { 5 + 8, 1, 0, 0, 0, 0, ANY, ANY } };
+    Cpu *cpu = this_cpu();
+    int step;
+
+    for (step = 0; step < 3; step++) {
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        set_present(PAGE(1), false);
+        cpu->hook = hook_map;
+        measure_user(&retry, step, ANY);
+        check("page faults of the load", step, cpu->events, 1);
+
+        set_present(PAGE(1), false);
+        cpu->events = 0;
+        cpu->hook = hook_skip_load;
+        measure_user(&skip, step, ANY);
+        check("skipped page faults", step, cpu->events, 2);
+
+        set_present(PAGE(2), false);
+        cpu->events = 0;
+        cpu->hook = hook_map;
+        measure_user(&store, step, ANY);
+        check("page faults of the stores", step, cpu->events, 2);
+
+        set_present(PAGE(1), false);
+        cpu->hook = NULL;
+        payload_result[2] = PAGE(1);
+        payload_result[3] = GUEST_PAGE_TABLES + 0x6000 + 8;
+        set_gate(VEC_PF, fault_return, 0);
+        measure_kernel(&at_cpl_0, step);
+        set_trap_gate(VEC_PF);
+        check("mapped", step, is_present(PAGE(1)), true);
+    }
+}
+
+static bool hook_skip_fault(Frame *f)
+{
+    switch (f->vector) {
+    case VEC_BP:
+        break;
+    case VEC_DE:
+    case VEC_UD:
+    case VEC_GP:
+    case VEC_PF:
+        f->rip = f->r9;
+        break;
+    default:
+        return false;
+    }
+    this_cpu()->events++;
+    return true;
+}
+
+/* What faults does not retire; INT3 does. */
+static void case_count_faults(void)
+{
+    static const struct {
+        const char *name;
+        void (*body)(void);
+    } faults[] = {
+#define X(name) { #name, body_fault_##name },
+        FAULT_PAYLOADS(X)
+#undef X
+    };
+    static const Expected breakpoint = {
+        "INT3", body_breakpoint, 0, { 3, ANY, 0, 0, 0, 0, ANY, ANY }
+    };
+    Cpu *cpu = this_cpu();
+    int i, step;
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    cpu->hook = hook_skip_fault;
+    set_present(GUEST_SMALL_PAGES, false);
+    for (step = 0; step < 2; step++) {
+        for (i = 0; i < ARRAY_SIZE(faults); i++) {
+            Expected e = { faults[i].name, faults[i].body, 0,
+                           { 41, 10, 10, 0, 0, 9, ANY, ANY } };
+
+            cpu->events = 0;
+            measure_user(&e, step, ANY);
+            context(faults[i].name);
+            check("exceptions", step, cpu->events, 10);
+        }
+        cpu->events = 0;
+        measure_user(&breakpoint, step, ANY);
+        check("breakpoints", step, cpu->events, 1);
+    }
+    set_present(GUEST_SMALL_PAGES, true);
+    cpu->hook = NULL;
+}
+
+/* SYSCALL retires at CPL 3, SYSRET at CPL 0. Both are far branches. */
+static void case_count_syscall(void)
+{
+    static const Expected e = {
+        "SYSCALL", body_syscalls, 0, { 151, 100, 50, 0, 0, 49, ANY, ANY }
+    };
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    measure_user(&e, NO_STEP, 50);
+}
+
+/* INT n is an instruction; so is IRET. Neither is a near branch. */
+static void case_count_int(void)
+{
+    static const Expected
+        kernel = { "INT at CPL 0", body_software_int, 0,
+                   { 9, 6, 0, 0, 0, 0, ANY, ANY } },
+        user = { "INT at CPL 3", body_user_int, 0,
+                 { 151, 100, 50, 0, 0, 49, ANY, ANY } };
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    measure_kernel(&kernel, NO_STEP);
+    measure_user(&user, NO_STEP, 50);
+}
+
+/* Device accesses in the middle of a block */
+static void case_count_mmio(void)
+{
+    static const Expected t[] = {
+        { "MMIO load", body_mmio_load, 0, { 9, 0, 0, 0, 0, 0, 3, 0 } },
+        { "MMIO store", body_mmio_store, 0, { 6, 0, 0, 0, 0, 0, 0, 2 } },
+    };
+    int i, step;
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    for (step = 0; step < 3; step++) {
+        for (i = 0; i < ARRAY_SIZE(t); i++) {
+            measure_kernel(&t[i], step);
+            measure_user(&t[i], step, 0);
+        }
+    }
+}
+
+static void case_count_smc(void)
+{
+    Expected
+        once = { "next instruction", body_smc_once, 0,
+                 { 4, 0, 0, 0, 0, 0, 0, 2 } },
+        loop = { "loop", body_smc_loop, 0,
+                 { 503, 100, 100, 0, 0, 99, 0, 101 } },
+        other = { "other block", body_smc_other, 0,
+                  { 803, 300, 100, 100, 100, 299, 100, 201 } };
+    int step;
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    for (step = 0; step < 4; step++) {
+        once.arg = 0x12345678 + step;
+        measure_kernel(&once, step);
+        check("changed instruction", step, payload_result[0], once.arg);
+        measure_user(&once, step, 0);
+        measure_kernel(&loop, step);
+        check("sum of the loop", step, payload_result[0], 5050);
+        measure_kernel(&other, step);
+        check("sum of the other block", step, payload_result[0], 5050);
+    }
+}
+
+static bool hook_debug(Frame *f)
+{
+    if (f->vector != VEC_DB) {
+        return false;
+    }
+    this_cpu()->events++;
+    return true;
+}
+
+/* The handler at CPL 0 has two instructions, of which one is a branch. */
+static void case_count_single_step(void)
+{
+    static const Expected
+        kernel = { "TF at CPL 0", body_single_step, 0,
+                   { 16 + 2 * 13, 13, 0, 0, 0, 0, ANY, ANY } },
+        user = { "TF at CPL 3", body_single_step, 0,
+                 { 16, 0, 0, 0, 0, 0, ANY, ANY } };
+    Cpu *cpu = this_cpu();
+    int step;
+
+    for (step = 0; step < 2; step++) {
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        payload_debugs = 0;
+        set_gate(VEC_DB, debug_return, 0);
+        measure_kernel(&kernel, step);
+        set_trap_gate(VEC_DB);
+        check("traps at CPL 0", step, payload_debugs, 13);
+        cpu->hook = hook_debug;
+        measure_user(&user, step, ANY);
+        check("traps at CPL 3", step, cpu->events, 13);
+        cpu->hook = NULL;
+    }
+}
+
+static void case_count_watchpoint(void)
+{
+    static const Expected e = {
+        "watchpoint", body_watchpoint, 0,
+        { 6 + 2 * 2, 2, 0, 0, 0, 0, ANY, ANY }
+    };
+    int step;
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    set_gate(VEC_DB, debug_return, 0);
+    asm volatile("mov %0, %%dr0" : : "r" ((uint64_t)&payload_watched));
+    /* Writes of 4 bytes */
+    asm volatile("mov %0, %%dr7" : : "r" (0xd0001ull));
+    for (step = 0; step < 3; step++) {
+        payload_debugs = 0;
+        measure_kernel(&e, step);
+        check("traps", step, payload_debugs, 2);
+    }
+    asm volatile("mov %0, %%dr7" : : "r" (0ull));
+    set_trap_gate(VEC_DB);
+}
+
+/* HLT retires once. The handler has three instructions. */
+static void case_count_halt(void)
+{
+    static const Expected e = {
+        "HLT", body_halt, 0, { 5 + 3, 1, 0, 0, 0, 0, ANY, ANY }
+    };
+    int step;
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    set_gate(VEC_TIMER, timer_return, 0);
+    apic_timer(0, false);
+    apic_write(APIC_LVTT, VEC_TIMER);
+    for (step = 0; step < 5; step++) {
+        payload_irqs = 0;
+        measure_kernel(&e, step);
+        check("interrupts", step, payload_irqs, 1);
+    }
+    apic_timer(0, false);
+    set_trap_gate(VEC_TIMER);
+}
+
+/* An interrupt is not an instruction; its handler counts at CPL 0 only. */
+static void case_count_interrupt(void)
+{
+    Expected e = {
+        "timer", body_until_irqs, 5, { ANY, ANY, ANY, 0, 0, ANY, ANY, ANY }
+    };
+    uint64_t turns;
+    unsigned irqs;
+    int i;
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    set_gate(VEC_TIMER, timer_return, 0);
+    run_user_flags = 2 | RFLAGS_IF;
+    payload_irqs = 0;
+    apic_timer(200000, true);
+    measure_user(&e, NO_STEP, ANY);
+    irqs = payload_irqs;
+    apic_timer(0, false);
+    interrupts();
+    run_user_flags = 2;
+    set_trap_gate(VEC_TIMER);
+
+    turns = payload_result[0];
+    check_range("interrupts", NO_STEP, irqs, 5, 1000000);
+    check("instructions", NO_STEP, rdmsr(MSR_PMC(INSNS)), 2 + 3 * turns + 3);
+    check("branches", NO_STEP, rdmsr(MSR_PMC(BRANCHES)), turns + 3);
+    check("taken", NO_STEP, rdmsr(MSR_PMC(TAKEN)), turns - 1 + 2);
+    for (i = 6; i <= 7; i++) {
+        check("instructions at CPL 0", i, rdmsr(MSR_PMC(i)),
+              3 * irqs + USER_OS_INSNS +
+              (i == 7 ? rdmsr(MSR_PMC(INSNS)) : 0));
+    }
+}
+
+/* EVTSEL and FIXED_CTR_CTRL while the others go on counting */
+static void case_count_switch(void)
+{
+    const uint64_t all = 20 + KERNEL_INSNS, part = 10 + DISABLING_WRMSR;
+    uint64_t got;
+    int step;
+
+    for (step = 0; step < 3; step++) {
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        program(1, EV_INSNS | EVTSEL_OS);
+        program_fixed(0, FIXED_OS);
+        kernel(body_switch_gp, 0);
+        check("counter 0", step, rdmsr(MSR_PMC(0)), part);
+        check("counter 1", step, rdmsr(MSR_PMC(1)), all);
+        check("fixed counter 0", step, rdmsr(MSR_FIXED_CTR(0)), all);
+
+        wrmsr(MSR_FIXED_CTR_CTRL, 0);
+        wrmsr(MSR_FIXED_CTR(0), 0);
+        program(1, EV_INSNS | EVTSEL_OS);
+        kernel(body_switch_fixed, 0);
+        check("fixed counter 0 alone", step, rdmsr(MSR_FIXED_CTR(0)), part);
+        check("counter 1 beside it", step, rdmsr(MSR_PMC(1)), all);
+        check("counter 0 is off", step, rdmsr(MSR_PMC(0)), part);
+
+        /* Whether the WRMSR that writes a counter counts is not defined. */
+        program(1, EV_INSNS | EVTSEL_OS);
+        program_fixed(0, FIXED_OS);
+        kernel(body_switch_write, 0x10000);
+        got = 0x10000 + 1 + 3 * 33333 + KERNEL_INSNS - 1;
+        check_range("written counter", step, rdmsr(MSR_FIXED_CTR(0)), got,
+                    got + 1);
+        check("counter 1 as before", step, rdmsr(MSR_PMC(1)),
+              4 + 1 + 3 * 33333 + KERNEL_INSNS);
+    }
+}
+
+/* Software tries events that the CPU may not have. */
+static void case_count_unknown(void)
+{
+    static const uint16_t codes[] = {
+        0x0000, 0x00ff, 0xffff, 0x77aa, 0x02c0, 0xff3c, 0x01d7, 0x00aa,
+    };
+    int i;
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    for (i = 0; i < GP_COUNTERS; i++) {
+        program(i, codes[i] | EVTSEL_OS | EVTSEL_USR);
+    }
+    kernel(body_loop_jnz, 0);
+    user(body_calls, 0);
+    for (i = 0; i < GP_COUNTERS; i++) {
+        check("event", codes[i], rdmsr(MSR_PMC(i)), 0);
+    }
+}
+
+static void case_count_cycles(void)
+{
+    const uint64_t n = 99999 + KERNEL_INSNS;
+    uint64_t cycles;
+    int i;
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    program(0, EV_CYCLES | EVTSEL_OS);
+    program(1, EV_REF_CYCLES | EVTSEL_OS);
+    program(2, EV_LLC_REFS | EVTSEL_OS);
+    program(3, EV_LLC_MISSES | EVTSEL_OS);
+    program(4, EV_BRANCH_MISSES | EVTSEL_OS);
+    program(5, EV_CYCLES | EVTSEL_USR);
+    for (i = 0; i < 3; i++) {
+        program_fixed(i, FIXED_OS);
+    }
+    for (i = 0; i < 33; i++) {
+        kernel(body_loop_jnz, 0);
+    }
+    cycles = rdmsr(MSR_FIXED_CTR(1));
+    /* At most 8 instructions in a cycle, and at least one in 50 */
+    check_range("cycles", NO_STEP, cycles, n / 8, 50 * n);
+    check("event 003C and fixed counter 1", NO_STEP, rdmsr(MSR_PMC(0)),
+          cycles);
+    check("cycles at CPL 3", NO_STEP, rdmsr(MSR_PMC(5)), 0);
+    check_range("reference cycles", NO_STEP, rdmsr(MSR_PMC(1)), n / 100,
+                100 * n);
+    check_range("fixed counter 2", NO_STEP, rdmsr(MSR_FIXED_CTR(2)), n / 100,
+                100 * n);
+    check_range("LLC misses", NO_STEP, rdmsr(MSR_PMC(3)), 0,
+                rdmsr(MSR_PMC(2)));
+    check_range("branch misses", NO_STEP, rdmsr(MSR_PMC(4)), 0, 33000);
+}
+
+/* Cycles in which at least two instructions retire: not all of them */
+static void case_count_cmask(void)
+{
+    uint64_t n = 3001 + KERNEL_INSNS, cycles;
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    program(0, EV_INSNS | EVTSEL_OS);
+    program(1, EV_INSNS | EVTSEL_OS | EVTSEL_CMASK(2));
+    program(2, EV_INSNS | EVTSEL_OS | EVTSEL_CMASK(2) | EVTSEL_INV);
+    program(3, EV_INSNS | EVTSEL_OS | EVTSEL_CMASK(1) | EVTSEL_EDGE);
+    program_fixed(1, FIXED_OS);
+    kernel(body_loop_jnz, 0);
+    cycles = rdmsr(MSR_FIXED_CTR(1));
+    check("instructions", NO_STEP, rdmsr(MSR_PMC(0)), n);
+    check_range("CMASK 2", NO_STEP, rdmsr(MSR_PMC(1)), 0, n - 1);
+    check_range("CMASK 2 and cycles", NO_STEP, rdmsr(MSR_PMC(1)), 0, cycles);
+    check_range("INV", NO_STEP, rdmsr(MSR_PMC(2)), 0, cycles);
+    check_range("edges", NO_STEP, rdmsr(MSR_PMC(3)), 0, cycles);
+}
+
+/* ------------------------------------------------------------ Overflow */
+
+/* A counter of any kind, numbered as in GLOBAL_STATUS without the gap */
+#define ALL_COUNTERS    (GP_COUNTERS + FIXED_COUNTERS)
+
+static uint32_t counter_msr(int n)
+{
+    return n < GP_COUNTERS ? MSR_A_PMC(n) : MSR_FIXED_CTR(n - GP_COUNTERS);
+}
+
+static uint64_t counter_bit(int n)
+{
+    return n < GP_COUNTERS ? BIT(n) : FIXED_BIT(n - GP_COUNTERS);
+}
+
+/* Start at a value, with or without interrupt */
+static void arm(int n, uint64_t event, uint64_t start, bool pmi)
+{
+    if (n < GP_COUNTERS) {
+        program(n, event | EVTSEL_OS | (pmi ? EVTSEL_INT : 0));
+    } else {
+        program_fixed(n - GP_COUNTERS, FIXED_OS | (pmi ? FIXED_PMI : 0));
+    }
+    wrmsr(counter_msr(n), start);
+}
+
+/* As kvm-unit-tests has it: from 1 - N, N events later it is 1. */
+static void case_overflow_exact(void)
+{
+    static const uint16_t codes[] = { EV_INSNS, EV_BRANCHES, EV_CALL };
+    uint64_t n;
+    int i, j, pmi;
+
+    for (i = 0; i <= GP_COUNTERS; i++) {
+        for (j = 0; j < (i < GP_COUNTERS ? ARRAY_SIZE(codes) : 1); j++) {
+            for (pmi = 0; pmi < 2; pmi++) {
+                pmu_reset();
+                pmu_enable = COUNTERS_MASK;
+                arm(i, codes[j], 0, pmi);
+                kernel(body_calls, 0);
+                n = rdmsr(counter_msr(i));
+                check("status without overflow", i,
+                      rdmsr(MSR_GLOBAL_STATUS), 0);
+
+                arm(i, codes[j], negative(n - 1), pmi);
+                kernel(body_calls, 0);
+                check("counter", i, rdmsr(counter_msr(i)), 1);
+                check("status", i, rdmsr(MSR_GLOBAL_STATUS), counter_bit(i));
+                check("PMI", i, apic_irr(VEC_PMI), pmi);
+
+                /* Not yet, and just */
+                pmu_reset();
+                arm(i, codes[j], negative(n + 1), pmi);
+                kernel(body_calls, 0);
+                check("counter before", i, rdmsr(counter_msr(i)), WIDTH_MASK);
+                check("status before", i, rdmsr(MSR_GLOBAL_STATUS), 0);
+                check("PMI before", i, apic_irr(VEC_PMI), false);
+                arm(i, codes[j], negative(n), pmi);
+                kernel(body_calls, 0);
+                check("counter at 0", i, rdmsr(counter_msr(i)), 0);
+                check("status at 0", i, rdmsr(MSR_GLOBAL_STATUS),
+                      counter_bit(i));
+                check("PMI at 0", i, apic_irr(VEC_PMI), pmi);
+            }
+        }
+    }
+
+    /* Through the 32-bit write of the legacy address */
+    pmu_reset();
+    arm(0, EV_INSNS, 0, false);
+    kernel(body_calls, 0);
+    n = rdmsr(MSR_PMC(0));
+    wrmsr(MSR_PMC(0), 1 - n);
+    kernel(body_calls, 0);
+    check("legacy counter", NO_STEP, rdmsr(MSR_PMC(0)), 1);
+    check("legacy status", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), 1);
+}
+
+/* Each counter alone: instructions, or what the fixed ones count */
+static void case_overflow_all(void)
+{
+    int i, pmi;
+
+    pmu_enable = COUNTERS_MASK;
+    for (i = 0; i < ALL_COUNTERS; i++) {
+        for (pmi = 0; pmi < 2; pmi++) {
+            context(pmi ? "with INT" : "without INT");
+            pmu_reset();
+            arm(i, i & 1 ? EV_INSNS : EV_CYCLES, WIDTH_MASK, pmi);
+            kernel(body_loop_jnz, 0);
+            check("status", i, rdmsr(MSR_GLOBAL_STATUS), counter_bit(i));
+            check("PMI", i, apic_irr(VEC_PMI), pmi);
+            check("LVTPC", i, apic_read(APIC_LVTPC),
+                  VEC_PMI | (pmi ? LVT_MASKED : 0));
+            check_range("counter", i, rdmsr(counter_msr(i)), 0, 1000000);
+            interrupts();
+            check("interrupts", i, this_cpu()->pmis, pmi);
+            wrmsr(MSR_STATUS_RESET, counter_bit(i));
+            check("status after reset", i, rdmsr(MSR_GLOBAL_STATUS), 0);
+        }
+    }
+
+    /* An overflow of what counts at CPL 3 is seen, too. */
+    context("at CPL 3");
+    pmu_reset();
+    program(3, EV_INSNS | EVTSEL_USR);
+    wrmsr(MSR_A_PMC(3), negative(100));
+    user(body_loop_jnz, 0);
+    check("status", 3, rdmsr(MSR_GLOBAL_STATUS), BIT(3));
+    check("counter", 3, rdmsr(MSR_PMC(3)), 3001 + 3 - 100);
+}
+
+/* All of them in one run, at different times */
+static void case_overflow_wraps(void)
+{
+    const uint64_t n = 3001 + KERNEL_INSNS;
+    int i;
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    for (i = 0; i < GP_COUNTERS; i++) {
+        arm(i, EV_INSNS, negative(100 + 50 * i), i & 1);
+    }
+    arm(GP_COUNTERS, 0, negative(2000), true);
+    kernel(body_loop_jnz, 0);
+    for (i = 0; i < GP_COUNTERS; i++) {
+        check("counter", i, rdmsr(MSR_PMC(i)), n - 100 - 50 * i);
+    }
+    check("fixed counter 0", NO_STEP, rdmsr(MSR_FIXED_CTR(0)), n - 2000);
+    check("status", NO_STEP, rdmsr(MSR_GLOBAL_STATUS),
+          GP_MASK | FIXED_BIT(0));
+    interrupts();
+    /* The first one masked the LVT entry */
+    check("interrupts", NO_STEP, this_cpu()->pmis, 1);
+}
+
+/* Only STATUS_RESET clears it, and only the bits that are written. */
+static void case_overflow_sticky(void)
+{
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    arm(0, EV_INSNS, WIDTH_MASK, false);
+    arm(5, EV_INSNS, WIDTH_MASK, false);
+    arm(GP_COUNTERS, 0, WIDTH_MASK, false);
+    kernel(body_loop_jnz, 0);
+    check("status", NO_STEP, rdmsr(MSR_GLOBAL_STATUS),
+          0x21 | FIXED_BIT(0));
+    check("status again", NO_STEP, rdmsr(MSR_GLOBAL_STATUS),
+          0x21 | FIXED_BIT(0));
+    wrmsr(MSR_EVTSEL(0), 0);
+    wrmsr(MSR_PMC(0), 0);
+    wrmsr(MSR_FIXED_CTR_CTRL, 0);
+    wrmsr(MSR_FIXED_CTR(0), 0);
+    check("status after stop", NO_STEP, rdmsr(MSR_GLOBAL_STATUS),
+          0x21 | FIXED_BIT(0));
+    wrmsr(MSR_STATUS_RESET, 1);
+    check("status after reset of one", NO_STEP, rdmsr(MSR_GLOBAL_STATUS),
+          0x20 | FIXED_BIT(0));
+    wrmsr(MSR_STATUS_RESET, 0x20 | FIXED_BIT(0));
+    check("status after reset", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), 0);
+    /* The old overflow does not come back. */
+    kernel(body_loop_jnz, 0);
+    check("status after another run", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), 0);
+    arm(5, EV_INSNS, WIDTH_MASK, false);
+    kernel(body_loop_jnz, 0);
+    check("status after another overflow", NO_STEP, rdmsr(MSR_GLOBAL_STATUS),
+          0x20);
+}
+
+/* ----------------------------------------------------------------- PMI */
+
+static void overflow_once(void)
+{
+    arm(0, EV_INSNS, WIDTH_MASK, true);
+    kernel(body_loop_jnz, 0);
+}
+
+/* Delivery masks the LVT entry; while it is masked, PMIs are lost. */
+static void check_masking(void)
+{
+    Cpu *cpu = this_cpu();
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    overflow_once();
+    check("LVTPC after delivery", NO_STEP, apic_read(APIC_LVTPC),
+          VEC_PMI | LVT_MASKED);
+    check("PMI", NO_STEP, apic_irr(VEC_PMI), true);
+    interrupts();
+    check("interrupts", NO_STEP, cpu->pmis, 1);
+    check("LVTPC in the handler", NO_STEP, cpu->pmi_lvtpc,
+          VEC_PMI | LVT_MASKED);
+    check("status in the handler", NO_STEP, cpu->pmi_status, 1);
+
+    pmu_reset();
+    apic_write(APIC_LVTPC, VEC_PMI | LVT_MASKED);
+    overflow_once();
+    check("masked status", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), 1);
+    check("masked PMI", NO_STEP, apic_irr(VEC_PMI), false);
+    apic_write(APIC_LVTPC, VEC_PMI);
+    check("unmasked PMI", NO_STEP, apic_irr(VEC_PMI), false);
+    interrupts();
+    check("interrupts of a masked PMI", NO_STEP, cpu->pmis, 0);
+    check("status of a masked PMI", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), 1);
+    wrmsr(MSR_STATUS_RESET, 1);
+    overflow_once();
+    check("next PMI", NO_STEP, apic_irr(VEC_PMI), true);
+    interrupts();
+    check("interrupts of the next PMI", NO_STEP, cpu->pmis, 1);
+}
+
+static void check_nmi(void)
+{
+    Cpu *cpu = this_cpu();
+    int step;
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    apic_write(APIC_LVTPC, LVT_NMI);
+    for (step = 1; step <= 3; step++) {
+        overflow_once();
+        check("NMIs", step, cpu->pmis, step);
+        check("LVTPC in the handler", step, cpu->pmi_lvtpc,
+              LVT_NMI | LVT_MASKED);
+        check("status in the handler", step, cpu->pmi_status, 1);
+        check("status afterwards", step, rdmsr(MSR_GLOBAL_STATUS), 0);
+    }
+    apic_write(APIC_LVTPC, LVT_NMI | LVT_MASKED);
+    overflow_once();
+    check("masked NMIs", NO_STEP, cpu->pmis, 3);
+    check("masked status", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), 1);
+}
+
+static void case_pmi_masked(void)
+{
+    check_masking();
+}
+
+static void case_pmi_nmi(void)
+{
+    check_nmi();
+}
+
+static void case_pmi_x2apic(void)
+{
+    uint32_t r[4];
+
+    get_cpuid(1, r);
+    check("x2APIC in CPUID", NO_STEP, r[2] >> 21 & 1, 1);
+    if (r[2] >> 21 & 1) {
+        apic_enable_x2apic();
+        check_masking();
+        check_nmi();
+    }
+}
+
+static void case_pmi_no_status(void)
+{
+    pmu_reset();
+    arm(0, EV_INSNS, 0, true);
+    wrmsr(MSR_GLOBAL_CTRL, COUNTERS_MASK);
+    wrmsr(MSR_STATUS_SET, COUNTERS_MASK);
+    wrmsr(MSR_GLOBAL_CTRL, 0);
+    check("PMI", NO_STEP, apic_irr(VEC_PMI), false);
+    check("LVTPC", NO_STEP, apic_read(APIC_LVTPC), VEC_PMI);
+}
+
+/* The interrupt comes right after the branch that overflows. */
+static void case_pmi_skid_branch(void)
+{
+    Cpu *cpu = this_cpu();
+    unsigned k;
+    int nmi;
+
+    for (nmi = 0; nmi < 2; nmi++) {
+        for (k = 0; k < 63; k++) {
+            uint64_t chain = (uintptr_t)payload_branch_chain;
+
+            pmu_reset();
+            pmu_enable = COUNTERS_MASK;
+            run_user_flags = 2 | RFLAGS_IF;
+            apic_write(APIC_LVTPC, nmi ? LVT_NMI : VEC_PMI);
+            program(0, EV_BRANCHES | EVTSEL_USR | EVTSEL_INT);
+
+            /* The CALL, a JMP, and those of blocks 0 to k */
+            context(nmi ? "NMI, taken" : "taken");
+            wrmsr(MSR_A_PMC(0), negative(3 + k));
+            user(body_branch_chain, 0);
+            check("interrupts", k, cpu->pmis, 1);
+            check("RIP", k, cpu->pmi_rip, chain + 8 * (k + 1));
+
+            context(nmi ? "NMI, not taken" : "not taken");
+            cpu->pmis = 0;
+            chain = (uintptr_t)payload_not_taken_chain;
+            wrmsr(MSR_A_PMC(0), negative(3 + k));
+            user(body_not_taken_chain, 0);
+            check("interrupts", k, cpu->pmis, 1);
+            check("RIP", k, cpu->pmi_rip, chain + 8 * k + 4);
+        }
+    }
+
+    context("NMI at CPL 0");
+    for (k = 0; k < 63; k++) {
+        pmu_reset();
+        apic_write(APIC_LVTPC, LVT_NMI);
+        arm(0, EV_BRANCHES, negative(3 + k), true);
+        kernel(body_branch_chain, 0);
+        check("interrupts", k, cpu->pmis, 1);
+        check("RIP", k, cpu->pmi_rip,
+              (uintptr_t)payload_branch_chain + 8 * (k + 1));
+    }
+    run_user_flags = 2;
+}
+
+/* It comes at the end of the block at the latest, and never early. */
+static void case_pmi_skid_insn(void)
+{
+    const uint64_t chain = (uintptr_t)payload_nop_chain;
+    Cpu *cpu = this_cpu();
+    unsigned block, i;
+
+    for (block = 0; block < 60; block += 7) {
+        /* The last instruction of the 63 is the JMP. */
+        for (i = 0; i < 63; i += i < 60 ? 6 : 1) {
+            uint64_t end = chain + 64 * (block + 1);
+
+            pmu_reset();
+            pmu_enable = COUNTERS_MASK;
+            apic_write(APIC_LVTPC, LVT_NMI);
+            arm(0, EV_INSNS, negative(3 + 63 * block + i), true);
+            kernel(body_nop_chain, 0);
+            check("interrupts", i, cpu->pmis, 1);
+            check_range("RIP", i, cpu->pmi_rip,
+                        i < 62 ? end - 64 + i + 1 : end, end);
+        }
+    }
+}
+
+/* What a profiler does: each time another 100 branches */
+static bool hook_sample(Frame *f)
+{
+    Cpu *cpu = this_cpu();
+
+    if (f->vector != VEC_NMI) {
+        return false;
+    }
+    if (f->rip == (uintptr_t)payload_storm_loop) {
+        cpu->events++;
+    }
+    wrmsr(MSR_A_PMC(0), negative(100));
+    pmi_acknowledge();
+    return true;
+}
+
+static void case_pmi_sampling(void)
+{
+    Cpu *cpu = this_cpu();
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    apic_write(APIC_LVTPC, LVT_NMI);
+    program(0, EV_BRANCHES | EVTSEL_USR | EVTSEL_INT);
+    program(1, EV_BRANCHES | EVTSEL_USR);
+    wrmsr(MSR_A_PMC(0), negative(100));
+    cpu->hook = hook_sample;
+    user(body_storm_loop, 0);
+    cpu->hook = NULL;
+    /* CALL, 1000 turns, RET, INT */
+    check("branches", NO_STEP, rdmsr(MSR_PMC(1)), 1003);
+    check("samples", NO_STEP, cpu->pmis, 10);
+    check("samples in the loop", NO_STEP, cpu->events, 10);
+    check("rest", NO_STEP, rdmsr(MSR_PMC(0)), negative(100 - 3));
+}
+
+/* DEBUGCTL[12]: all counters stop at the PMI, until bit 59 is reset. */
+static void case_pmi_freeze(void)
+{
+    const uint64_t all = 1 + 64 * 63 + 1 + KERNEL_INSNS;
+    uint64_t n = 3 + 63 * 20 + 10, frozen;
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    wrmsr(MSR_DEBUGCTL, DEBUGCTL_FREEZE);
+    arm(0, EV_INSNS, negative(n), true);
+    arm(1, EV_INSNS, 0, false);
+    program_fixed(0, FIXED_OS);
+    kernel(body_nop_chain, 0);
+    check("status", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), 1 | STATUS_FROZEN);
+    frozen = rdmsr(MSR_FIXED_CTR(0));
+    check_range("fixed counter 0", NO_STEP, frozen, n, n + 63);
+    check("counter 0", NO_STEP, rdmsr(MSR_PMC(0)), frozen - n);
+    check("counter 1", NO_STEP, rdmsr(MSR_PMC(1)), frozen);
+
+    /* Frozen, although enabled; also with the overflow bit reset */
+    kernel(body_nop_chain, 0);
+    check("frozen counter", NO_STEP, rdmsr(MSR_FIXED_CTR(0)), frozen);
+    wrmsr(MSR_STATUS_RESET, 1);
+    kernel(body_nop_chain, 0);
+    check("counter before bit 59 is reset", NO_STEP,
+          rdmsr(MSR_FIXED_CTR(0)), frozen);
+    check("status before bit 59 is reset", NO_STEP,
+          rdmsr(MSR_GLOBAL_STATUS), STATUS_FROZEN);
+
+    wrmsr(MSR_STATUS_RESET, STATUS_FROZEN);
+    kernel(body_nop_chain, 0);
+    check("counter afterwards", NO_STEP, rdmsr(MSR_FIXED_CTR(0)),
+          frozen + all);
+    check("status afterwards", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), 0);
+    interrupts();
+
+    /* An overflow without PMI does not freeze, nor a PMI without the bit. */
+    pmu_reset();
+    wrmsr(MSR_DEBUGCTL, DEBUGCTL_FREEZE);
+    arm(0, EV_INSNS, negative(n), false);
+    kernel(body_nop_chain, 0);
+    check("status without INT", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), 1);
+    check("counter without INT", NO_STEP, rdmsr(MSR_PMC(0)), all - n);
+    pmu_reset();
+    arm(0, EV_INSNS, negative(n), true);
+    kernel(body_nop_chain, 0);
+    check("status without DEBUGCTL", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), 1);
+    check("counter without DEBUGCTL", NO_STEP, rdmsr(MSR_PMC(0)), all - n);
+    pmu_reset();
+}
+
+static bool hook_storm(Frame *f)
+{
+    if (f->vector != VEC_NMI && f->vector != VEC_PMI) {
+        return false;
+    }
+    wrmsr(MSR_A_PMC(0), WIDTH_MASK);
+    pmi_acknowledge();
+    return true;
+}
+
+/* One PMI for each instruction, or each block: the program ends anyway. */
+static void case_pmi_storm(void)
+{
+    const uint64_t all = 1 + 4 * 1000 + 3;
+    Cpu *cpu = this_cpu();
+    int nmi;
+
+    for (nmi = 0; nmi < 2; nmi++) {
+        context(nmi ? "NMI" : "Fixed");
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        run_user_flags = 2 | RFLAGS_IF;
+        apic_write(APIC_LVTPC, nmi ? LVT_NMI : VEC_PMI);
+        program(0, EV_INSNS | EVTSEL_USR | EVTSEL_INT);
+        wrmsr(MSR_A_PMC(0), WIDTH_MASK);
+        program_fixed(0, FIXED_USR);
+        cpu->hook = hook_storm;
+        user(body_storm_loop, 0);
+        check_range("interrupts", NO_STEP, cpu->pmis, 1000, all);
+        check("instructions", NO_STEP, rdmsr(MSR_FIXED_CTR(0)), all);
+        interrupts();
+    }
+    run_user_flags = 2;
+}
+
+/* ----------------------------------------------------------------- SMP */
+
+static Shared32 barrier;
+static Shared64 ap_insns, ap_branches, ap_before, ap_after, ap_msr[16];
+
+static void meet(void)
+{
+    __atomic_fetch_add(&barrier, 1, __ATOMIC_SEQ_CST);
+    while (barrier & 1) {
+        asm volatile("pause" : : : "memory");
+    }
+}
+
+static void count_insns_and_branches(void)
+{
+    pmu_reset();
+    program(0, EV_BRANCHES | EVTSEL_OS);
+    program_fixed(0, FIXED_OS);
+}
+
+static void ap_loop(void)
+{
+    int i;
+
+    count_insns_and_branches();
+    meet();
+    for (i = 0; i < 300; i++) {
+        kernel(body_loop_jnz, 0);
+    }
+    ap_insns = rdmsr(MSR_FIXED_CTR(0));
+    ap_branches = rdmsr(MSR_PMC(0));
+}
+
+static void ap_idle(void)
+{
+    ap_insns = rdmsr(MSR_FIXED_CTR(0));
+    ap_branches = rdmsr(MSR_PMC(0));
+}
+
+static void case_smp_independent(void)
+{
+    int i;
+
+    pmu_enable = COUNTERS_MASK;
+    start_ap();
+    barrier = 0;
+    call_ap(ap_loop);
+    count_insns_and_branches();
+    meet();
+    for (i = 0; i < 1000; i++) {
+        kernel(body_calls, 0);
+    }
+    call_ap_wait();
+    check("instructions of CPU 0", NO_STEP, rdmsr(MSR_FIXED_CTR(0)),
+          1000 * (501 + KERNEL_INSNS));
+    check("branches of CPU 0", NO_STEP, rdmsr(MSR_PMC(0)), 1000 * 302);
+    check("instructions of CPU 1", NO_STEP, ap_insns,
+          300 * (3001 + KERNEL_INSNS));
+    check("branches of CPU 1", NO_STEP, ap_branches, 300 * 1002);
+
+    /* What CPU 0 enables is not enabled on CPU 1. */
+    wrmsr(MSR_GLOBAL_CTRL, COUNTERS_MASK);
+    call_ap(ap_idle);
+    call_ap_wait();
+    wrmsr(MSR_GLOBAL_CTRL, 0);
+    check("instructions of CPU 1 afterwards", NO_STEP, ap_insns,
+          300 * (3001 + KERNEL_INSNS));
+    check("branches of CPU 1 afterwards", NO_STEP, ap_branches, 300 * 1002);
+}
+
+#define LOCK_TURNS  1000
+
+static void lock_turns(void)
+{
+    count_insns_and_branches();
+    meet();
+    kernel(body_locked, LOCK_TURNS);
+}
+
+static void ap_lock(void)
+{
+    lock_turns();
+    ap_insns = rdmsr(MSR_FIXED_CTR(0));
+    ap_branches = rdmsr(MSR_PMC(0));
+}
+
+/* Atomic instructions, for some of which QEMU stops the other CPU */
+static void case_smp_lock(void)
+{
+    pmu_enable = COUNTERS_MASK;
+    memset(payload_lock, 0, sizeof(payload_lock));
+    start_ap();
+    barrier = 0;
+    call_ap(ap_lock);
+    lock_turns();
+    call_ap_wait();
+    check("sum", NO_STEP, payload_lock[0], 2 * LOCK_TURNS);
+    check("instructions of CPU 0", NO_STEP, rdmsr(MSR_FIXED_CTR(0)),
+          2 + 8 * LOCK_TURNS + KERNEL_INSNS);
+    check("branches of CPU 0", NO_STEP, rdmsr(MSR_PMC(0)), LOCK_TURNS + 2);
+    check("instructions of CPU 1", NO_STEP, ap_insns,
+          2 + 8 * LOCK_TURNS + KERNEL_INSNS);
+    check("branches of CPU 1", NO_STEP, ap_branches, LOCK_TURNS + 2);
+}
+
+static void ap_fill(void)
+{
+    case_dirty();
+    wrmsr(MSR_EVTSEL(0), EV_INSNS | EVTSEL_OS | EVTSEL_EN);
+    wrmsr(MSR_GLOBAL_CTRL, FIXED_MASK | 0x55);
+    ap_before = rdmsr(MSR_PMC(0));
+}
+
+static void ap_read(void)
+{
+    int i;
+
+    ap_after = rdmsr(MSR_PMC(0));
+    for (i = 0; i < 3; i++) {
+        ap_msr[i] = rdmsr(MSR_FIXED_CTR(i));
+    }
+    ap_msr[3] = rdmsr(MSR_PMC(7));
+    ap_msr[4] = rdmsr(MSR_EVTSEL(0));
+    ap_msr[5] = rdmsr(MSR_EVTSEL(7));
+    ap_msr[6] = rdmsr(MSR_FIXED_CTR_CTRL);
+    ap_msr[7] = rdmsr(MSR_GLOBAL_CTRL);
+    ap_msr[8] = rdmsr(MSR_GLOBAL_STATUS);
+    ap_msr[9] = rdmsr(MSR_DEBUGCTL);
+}
+
+/* INIT keeps the PMU, which goes on counting, but clears DEBUGCTL. */
+static void case_smp_init(void)
+{
+    start_ap();
+    call_ap(ap_fill);
+    call_ap_wait();
+    start_ap();
+    call_ap(ap_read);
+    call_ap_wait();
+    check_range("running counter", NO_STEP, ap_after, ap_before + 1,
+                WIDTH_MASK);
+    check("FIXED_CTR", 0, ap_msr[0], 0x876543210000);
+    check("FIXED_CTR", 1, ap_msr[1], 0x876543210001);
+    check("FIXED_CTR", 2, ap_msr[2], 0x876543210002);
+    check("PMC", 7, ap_msr[3], 0x123456780007);
+    check("EVTSEL", 0, ap_msr[4], EV_INSNS | EVTSEL_OS | EVTSEL_EN);
+    check("EVTSEL", 7, ap_msr[5],
+          EV_INSNS | EVTSEL_USR | EVTSEL_EN | EVTSEL_INT);
+    check("FIXED_CTR_CTRL", NO_STEP, ap_msr[6], FIXED_CTRL_ALL_USR);
+    check("GLOBAL_CTRL", NO_STEP, ap_msr[7], FIXED_MASK | 0x55);
+    check("GLOBAL_STATUS", NO_STEP, ap_msr[8], COUNTERS_MASK);
+    check("DEBUGCTL", NO_STEP, ap_msr[9], 0);
+    call_ap(pmu_reset);
+    call_ap_wait();
+}
+
+/* -------------------------------------------------- With the qtest's help */
+
+/*
+ * Numbers that must be the same in each run. With MAILBOX_ARG 1 time depends
+ * on nothing but instructions, so that timer interrupts have their place.
+ */
+static void case_values(void)
+{
+    static const uint16_t codes[GP_COUNTERS] = {
+        EV_INSNS, EV_BRANCHES, EV_CYCLES, EV_REF_CYCLES, EV_LLC_REFS,
+        EV_LLC_MISSES, EV_BRANCH_MISSES, EV_TAKEN,
+    };
+    bool timer = MAILBOX_64(MAILBOX_ARG);
+    int i, j, turn;
+
+    for (turn = 0; turn < 2; turn++) {
+        for (j = 0; j < ARRAY_SIZE(plain_code) + timer; j++) {
+            pmu_reset();
+            context(j < ARRAY_SIZE(plain_code) ? plain_code[j].name
+                                               : "timer");
+            pmu_enable = COUNTERS_MASK;
+            for (i = 0; i < GP_COUNTERS; i++) {
+                program(i, codes[i] | EVTSEL_OS | EVTSEL_USR);
+            }
+            for (i = 0; i < FIXED_COUNTERS; i++) {
+                program_fixed(i, FIXED_OS | FIXED_USR);
+            }
+            if (j < ARRAY_SIZE(plain_code)) {
+                kernel(plain_code[j].body, 0);
+                user(plain_code[j].body, 0);
+            } else {
+                set_gate(VEC_TIMER, timer_return, 0);
+                run_user_flags = 2 | RFLAGS_IF;
+                payload_irqs = 0;
+                apic_timer(100000, true);
+                user(body_until_irqs, 5);
+                apic_timer(0, false);
+                interrupts();
+                run_user_flags = 2;
+                set_trap_gate(VEC_TIMER);
+                value("turns", NO_STEP, payload_result[0]);
+            }
+            for (i = 0; i < GP_COUNTERS; i++) {
+                value("counter", i, rdmsr(MSR_PMC(i)));
+            }
+            for (i = 0; i < FIXED_COUNTERS; i++) {
+                value("fixed counter", i, rdmsr(MSR_FIXED_CTR(i)));
+            }
+        }
+        context("");
+        /* PMIs by cycles, with what they interrupt */
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        for (i = 0; i < 10; i++) {
+            apic_write(APIC_LVTPC, LVT_NMI);
+            program(0, EV_CYCLES | EVTSEL_USR | EVTSEL_INT);
+            wrmsr(MSR_A_PMC(0), negative(17 + 41 * i));
+            user(body_loop_jnz, 0);
+            value("PMI at", i, this_cpu()->pmi_rip);
+            value("PMIs", i, this_cpu()->pmis);
+        }
+    }
+}
+
+#define MIGRATE_INSNS   150000000
+
+static bool hook_migrate(Frame *f)
+{
+    if (f->vector != VEC_NMI) {
+        return false;
+    }
+    payload_result[1] = 1;
+    wrmsr(MSR_GLOBAL_CTRL, rdmsr(MSR_GLOBAL_CTRL));
+    pmi_acknowledge();
+    return true;
+}
+
+/* A program that ends when its PMI comes; the qtest migrates before that. */
+static void case_migrate(void)
+{
+    Cpu *cpu = this_cpu();
+    uint64_t turns;
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    apic_write(APIC_LVTPC, LVT_NMI);
+    program(0, EV_BRANCHES | EVTSEL_USR);
+    program(1, EV_INSNS | EVTSEL_USR | EVTSEL_INT);
+    wrmsr(MSR_A_PMC(1), negative(MIGRATE_INSNS));
+    program_fixed(0, FIXED_USR);
+    wrmsr(MSR_FIXED_CTR(2), 0xabcdef012345);
+    wrmsr(MSR_DEBUGCTL, DEBUGCTL_FREEZE_SMM);
+    wrmsr(MSR_STATUS_SET, FIXED_BIT(2) | STATUS_DS);
+    payload_result[1] = 0;
+    cpu->hook = hook_migrate;
+    MAILBOX(MAILBOX_PHASE) = 1;
+    user(body_until_event, 0);
+    MAILBOX(MAILBOX_PHASE) = 2;
+    cpu->hook = NULL;
+
+    turns = payload_result[0];
+    check("PMIs", NO_STEP, cpu->pmis, 1);
+    check("status in the handler", NO_STEP, cpu->pmi_status,
+          2 | FIXED_BIT(2) | STATUS_DS);
+    check("instructions", NO_STEP, rdmsr(MSR_FIXED_CTR(0)),
+          2 + 3 * turns + 3);
+    check("branches", NO_STEP, rdmsr(MSR_PMC(0)), turns + 3);
+    /* The PMI ends the loop after one or two more turns. */
+    check_range("instructions after the PMI", NO_STEP, rdmsr(MSR_PMC(1)), 1,
+                12);
+    check("FIXED_CTR2", NO_STEP, rdmsr(MSR_FIXED_CTR(2)), 0xabcdef012345);
+    check("DEBUGCTL", NO_STEP, rdmsr(MSR_DEBUGCTL), DEBUGCTL_FREEZE_SMM);
+    check("EVTSEL1", NO_STEP, rdmsr(MSR_EVTSEL(1)),
+          EV_INSNS | EVTSEL_USR | EVTSEL_INT | EVTSEL_EN);
+}
+
+static uint64_t random_state;
+
+/* xorshift64* */
+static uint64_t random(void)
+{
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return random_state * 0x2545f4914f6cdd1d;
+}
+
+static uint64_t random_value(void)
+{
+    uint64_t r = random();
+
+    switch (r & 7) {
+    case 0:
+        return BIT(r >> 8 & 63);
+    case 1:
+        return negative(r >> 8 & 0xffff);
+    case 2:
+        return COUNTERS_MASK & (r >> 8 | r << 24);
+    case 3:
+        return r >> 8 & 0xff;
+    case 4:
+        return EVTSEL_OS | EVTSEL_EN | (r >> 8 & 0x1000ff) |
+               (r & BIT(40) ? EV_INSNS : EV_CYCLES);
+    case 5:
+        return random() & 0xbbb;
+    case 6:
+        return random() & STATUS_MASK;
+    default:
+        return random();
+    }
+}
+
+/*
+ * MAILBOX_ARG: the seed. No rule about each operation, but QEMU survives, the
+ * PMIs end, the status can be cleared, and the counters are exact afterwards.
+ */
+static void case_monkey(void)
+{
+    static const uint32_t msrs[] = {
+        MSR_PMC(0), MSR_EVTSEL(0), MSR_FIXED_CTR(0), MSR_FIXED_CTR(3),
+        MSR_PERF_METRICS, MSR_PERF_CAP, MSR_FIXED_CTR_CTRL,
+        MSR_GLOBAL_STATUS, MSR_GLOBAL_CTRL, MSR_GLOBAL_CTRL,
+        MSR_STATUS_RESET, MSR_STATUS_SET, MSR_GLOBAL_INUSE, MSR_A_PMC(0),
+        MSR_DEBUGCTL, MSR_MISC_ENABLE,
+    };
+    static const Expected e = {
+        "afterwards", body_calls, 0,
+        { 501, 300, 100, 100, 100, 299, 100, 100 }
+    };
+    static const uint32_t lvt[] = { VEC_PMI, LVT_NMI, LVT_MASKED, LVT_NMI };
+    Cpu *cpu = this_cpu();
+    uint64_t misc = rdmsr(MSR_MISC_ENABLE), v;
+    int i;
+
+    pmu_reset();
+    random_state = MAILBOX_64(MAILBOX_ARG) | 1;
+    for (i = 0; i < 20000; i++) {
+        uint64_t r = random();
+        uint32_t msr = msrs[r % ARRAY_SIZE(msrs)];
+
+        if (msr == MSR_PMC(0) || msr == MSR_EVTSEL(0) ||
+            msr == MSR_A_PMC(0)) {
+            msr += r >> 32 & 15;
+        } else if (msr == MSR_FIXED_CTR(0)) {
+            msr += (r >> 32 & 15) % 6;
+        }
+        switch (r >> 40 & 7) {
+        case 0:
+            rdmsr_safe(msr, &v);
+            break;
+        case 1:
+            rdpmc_safe(random(), &v);
+            break;
+        case 2:
+            rdpmc_safe((r >> 48 & 0x4000000f), &v);
+            break;
+        case 3:
+            apic_write(APIC_LVTPC, lvt[r >> 48 & 3]);
+            interrupts();
+            break;
+        default:
+            wrmsr_safe(msr, random_value());
+            break;
+        }
+        if ((i & 63) == 0) {
+            kernel(body_straight, 0);
+            user(body_memory, 0);
+        }
+        if ((i & 255) == 0) {
+            arm(r >> 52 & 7, EV_INSNS, negative(r >> 56), true);
+            wrmsr(MSR_GLOBAL_CTRL, COUNTERS_MASK);
+        }
+        /* So that it does not stop for good */
+        if ((i & 15) == 0) {
+            wrmsr(MSR_STATUS_RESET, rdmsr(MSR_GLOBAL_STATUS));
+        }
+    }
+    wrmsr(MSR_MISC_ENABLE, misc);
+    wrmsr(MSR_GLOBAL_CTRL, 0);
+    wrmsr(MSR_STATUS_RESET, STATUS_MASK);
+    check("status", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), 0);
+    check_range("PMIs", NO_STEP, cpu->pmis, 1, 100000);
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    measure_kernel(&e, NO_STEP);
+}
+
+/* ----------------------------------------------------------- The table */
+
+static const struct {
+    void (*fn)(void);
+    unsigned flags;
+    const char *path;
+} cases[] = {
+#define X(sym, path, flags) [GUEST_CASE(sym)] = { case_##sym, flags, path },
+    GUEST_CASES(X)
+#undef X
+};
+
+void run_case(unsigned command)
+{
+    uint64_t cpu_one = MAILBOX_64(MAILBOX_ARG);
+    int i;
+
+    run_user_flags = 2;
+    context("");
+    if (command != GUEST_CASE_ALL) {
+        cases[command].fn();
+        return;
+    }
+    for (i = 1; i < ARRAY_SIZE(cases); i++) {
+        if (cases[i].flags & CASE_MANUAL ||
+            (cases[i].flags & CASE_SMP && !cpu_one)) {
+            continue;
+        }
+        uint32_t failures = MAILBOX(MAILBOX_FAILURES);
+
+        cases[i].fn();
+        context("");
+        if (MAILBOX(MAILBOX_FAILURES) != failures) {
+            text("in ");
+            text(cases[i].path);
+            text("\n");
+        }
+    }
+}

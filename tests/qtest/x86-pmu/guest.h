@@ -1,0 +1,60 @@
+/*
+ * What the x86 PMU qtest and the program that it boots agree on
+ *
+ * The program waits for a command in its mailbox, runs the test case of that
+ * number, and appends a line of text for each rule that does not hold.
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef X86_PMU_GUEST_H
+#define X86_PMU_GUEST_H
+
+/*
+ * Fixed counters of the CPU: 3, or 4 with TopDown slots, and whether there is
+ * PERF_METRICS with GLOBAL_CTRL[48]
+ */
+#define FIXED_COUNTERS      4
+#define HAVE_METRICS        0
+#define GP_COUNTERS         8
+
+/*
+ * Counting starts with the instruction after the WRMSR that enables it. The
+ * WRMSR that disables it still counts: kvm-unit-tests wants exactly one of
+ * the two in its instruction counts. Set this to 0, and nothing else, for a
+ * CPU where counting ends before the WRMSR.
+ */
+#define DISABLING_WRMSR     1
+
+/* The program: an image at the end of the first 4 GiB, then copied to RAM */
+#define GUEST_ROM_SIZE      0x20000
+#define GUEST_RAM_BASE      0x100000
+#define GUEST_TRAMPOLINE    0x8000
+#define GUEST_PAGE_TABLES   0x10000
+/* 2 MiB of 4 KiB pages for page faults; all other pages have 2 MiB */
+#define GUEST_SMALL_PAGES   0x400000
+#define GUEST_STACK_SIZE    0x4000
+
+#define MAILBOX_ADDR        0x20000
+#define MAILBOX_BOOTS       0       /* incremented when it is ready */
+#define MAILBOX_COMMAND     4       /* written by the qtest, 0 when done */
+#define MAILBOX_CHECKS      8       /* rules that were checked */
+#define MAILBOX_FAILURES    12      /* those which do not hold */
+#define MAILBOX_PHASE       16      /* progress in a case, for the qtest */
+#define MAILBOX_LENGTH      20      /* of the text */
+#define MAILBOX_ARG         24      /* 64 bits for the case */
+#define MAILBOX_TEXT        32
+#define MAILBOX_TEXT_SIZE   0x10000
+#define MAILBOX_DEAD        0xdead  /* phase after an unexpected exception */
+
+/*
+ * The first word of the image is a command to run without the qtest. The text
+ * then goes to -debugcon, where each character is an event for record and
+ * replay: without one, a replay ends before the last instructions.
+ */
+#define DEBUG_PORT          0xe9
+#define EXIT_PORT           0x501
+
+#endif

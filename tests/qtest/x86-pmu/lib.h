@@ -1,0 +1,290 @@
+/*
+ * What the test cases of the x86 PMU test program are made of
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef X86_PMU_LIB_H
+#define X86_PMU_LIB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "guest.h"
+
+#define ARRAY_SIZE(x)       ((int)(sizeof(x) / sizeof((x)[0])))
+#define BIT(n)              (1ull << (n))
+
+/* Memory that another CPU, an interrupt or the host reads or writes, too */
+typedef volatile uint8_t Shared8;       /* text */
+typedef volatile uint32_t Shared32;     /* registers, flags */
+typedef volatile uint64_t Shared64;     /* numbers */
+
+#define MSR_TSC             0x10
+#define MSR_APICBASE        0x1b
+#define MSR_PMC(n)          (0xc1 + (n))
+#define MSR_EVTSEL(n)       (0x186 + (n))
+#define MSR_MISC_ENABLE     0x1a0
+#define MSR_DEBUGCTL        0x1d9
+#define MSR_FIXED_CTR(n)    (0x309 + (n))
+#define MSR_PERF_METRICS    0x329
+#define MSR_PERF_CAP        0x345
+#define MSR_FIXED_CTR_CTRL  0x38d
+#define MSR_GLOBAL_STATUS   0x38e
+#define MSR_GLOBAL_CTRL     0x38f
+#define MSR_STATUS_RESET    0x390
+#define MSR_STATUS_SET      0x391
+#define MSR_GLOBAL_INUSE    0x392
+#define MSR_A_PMC(n)        (0x4c1 + (n))
+#define MSR_X2APIC          0x800
+#define MSR_EFER            0xc0000080
+#define MSR_STAR            0xc0000081
+#define MSR_LSTAR           0xc0000082
+#define MSR_FMASK           0xc0000084
+
+#define EVTSEL_USR          BIT(16)
+#define EVTSEL_OS           BIT(17)
+#define EVTSEL_EDGE         BIT(18)
+#define EVTSEL_INT          BIT(20)
+#define EVTSEL_ANY          BIT(21)
+#define EVTSEL_EN           BIT(22)
+#define EVTSEL_INV          BIT(23)
+#define EVTSEL_CMASK(n)     ((uint64_t)(n) << 24)
+#define FIXED_OS            1
+#define FIXED_USR           2
+#define FIXED_PMI           8
+
+#define WIDTH_MASK          (BIT(48) - 1)
+#define GP_MASK             (BIT(GP_COUNTERS) - 1)
+#define FIXED_MASK          ((BIT(FIXED_COUNTERS) - 1) << 32)
+#define FIXED_BIT(n)        BIT(32 + (n))
+#define COUNTERS_MASK       (GP_MASK | FIXED_MASK)
+#define STATUS_METRICS      BIT(48)
+#define STATUS_LBR_FROZEN   BIT(58)
+#define STATUS_FROZEN       BIT(59)
+#define STATUS_UNCORE       BIT(61)
+#define STATUS_DS           BIT(62)
+#define STATUS_CHANGED      BIT(63)
+#define METRICS_MASK        (HAVE_METRICS ? STATUS_METRICS : 0)
+#define STATUS_MASK         (COUNTERS_MASK | METRICS_MASK |                 \
+                             STATUS_LBR_FROZEN | STATUS_FROZEN | STATUS_DS | \
+                             STATUS_CHANGED)
+#define DEBUGCTL_FREEZE_LBR BIT(11)
+#define DEBUGCTL_FREEZE     BIT(12)
+#define DEBUGCTL_FREEZE_SMM BIT(14)
+
+/* Event codes: umask and event */
+#define EV_INSNS            0x00c0
+#define EV_CYCLES           0x003c
+#define EV_REF_CYCLES       0x013c
+#define EV_LLC_REFS         0x4f2e
+#define EV_LLC_MISSES       0x412e
+#define EV_BRANCHES         0x00c4
+#define EV_BRANCH_MISSES    0x00c5
+#define EV_COND             0x11c4
+#define EV_CALL             0x02c4
+#define EV_RET              0x08c4
+#define EV_TAKEN            0x20c4
+#define EV_LOADS            0x81d0
+#define EV_STORES           0x82d0
+
+#define RDPMC_FIXED         0x40000000u
+#define RDPMC_METRICS       0x20000000u
+
+#define CR4_PCE             BIT(8)
+#define RFLAGS_TF           BIT(8)
+#define RFLAGS_IF           BIT(9)
+
+#define VEC_DE              0
+#define VEC_DB              1
+#define VEC_NMI             2
+#define VEC_BP              3
+#define VEC_UD              6
+#define VEC_GP              13
+#define VEC_PF              14
+#define VEC_PMI             0x40
+#define VEC_TIMER           0x41
+#define VEC_EXIT            0x80    /* from CPL 3, see run_user() */
+#define VEC_RETURN          0x81    /* nothing but IRET */
+#define VEC_SPURIOUS        0xff
+
+/* Registers of the local APIC */
+#define APIC_BASE           0xfee00000
+#define APIC_ID             0x20
+#define APIC_EOI            0xb0
+#define APIC_SPIV           0xf0
+#define APIC_IRR            0x200
+#define APIC_ICR            0x300
+#define APIC_LVTT           0x320
+#define APIC_LVTPC          0x340
+#define APIC_TMICT          0x380
+#define APIC_TDCR           0x3e0
+#define LVT_NMI             0x400
+#define LVT_MASKED          0x10000
+#define LVT_PERIODIC        0x20000
+
+typedef struct Frame {
+    uint64_t rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13,
+             r14, r15, vector, error, rip, cs, rflags, rsp, ss;
+} Frame;
+
+typedef struct __attribute__((packed)) Tss {
+    uint32_t reserved;
+    uint64_t rsp0;
+    uint32_t rest[22];
+    uint16_t reserved2, io_bitmap;
+} Tss;
+
+/* Each CPU has one at the bottom of its stack. */
+typedef struct Cpu {
+    unsigned index;
+    uint64_t resume;                /* after an expected exception */
+    int caught;                     /* its vector */
+    bool (*hook)(Frame *f);         /* first to see exceptions, interrupts */
+    unsigned pmis;
+    uint64_t pmi_rip;
+    uint64_t pmi_status;
+    uint64_t pmi_lvtpc;
+    uint64_t events;                /* for hooks */
+    Tss tss __attribute__((aligned(16)));
+} Cpu;
+
+static inline Cpu *this_cpu(void)
+{
+    uint64_t rsp;
+
+    asm volatile("mov %%rsp, %0" : "=r" (rsp));
+    return (Cpu *)(rsp & -(uint64_t)GUEST_STACK_SIZE);
+}
+
+/* Offsets of words in the trampoline */
+#define REAL_MODE_RDPMC     (*(Shared32 *)(GUEST_TRAMPOLINE + 8))
+#define REAL_MODE_INDEX     (*(Shared32 *)(GUEST_TRAMPOLINE + 12))
+#define REAL_MODE_RESULT    (*(Shared64 *)(GUEST_TRAMPOLINE + 16))
+
+#define MAILBOX(reg)        (*(Shared32 *)(MAILBOX_ADDR + (reg)))
+#define MAILBOX_64(reg)     (*(Shared64 *)(MAILBOX_ADDR + (reg)))
+#define MAILBOX_CHAR(i)     (*(Shared8 *)((uintptr_t)MAILBOX_ADDR +         \
+                                          MAILBOX_TEXT + (i)))
+
+static inline uint64_t rdmsr(uint32_t msr)
+{
+    uint32_t lo, hi;
+
+    asm volatile("rdmsr" : "=a" (lo), "=d" (hi) : "c" (msr));
+    return (uint64_t)hi << 32 | lo;
+}
+
+static inline void wrmsr(uint32_t msr, uint64_t value)
+{
+    asm volatile("wrmsr" : : "c" (msr), "a" ((uint32_t)value),
+                 "d" ((uint32_t)(value >> 32)) : "memory");
+}
+
+static inline uint64_t rdpmc(uint32_t index)
+{
+    uint32_t lo, hi;
+
+    asm volatile("rdpmc" : "=a" (lo), "=d" (hi) : "c" (index));
+    return (uint64_t)hi << 32 | lo;
+}
+
+static inline void get_cpuid(uint32_t leaf, uint32_t r[4])
+{
+    asm volatile("cpuid" : "=a" (r[0]), "=b" (r[1]), "=c" (r[2]), "=d" (r[3])
+                 : "a" (leaf), "c" (0));
+}
+
+static inline uint64_t read_cr4(void)
+{
+    uint64_t value;
+
+    asm volatile("mov %%cr4, %0" : "=r" (value));
+    return value;
+}
+
+static inline void write_cr4(uint64_t value)
+{
+    asm volatile("mov %0, %%cr4" : : "r" (value) : "memory");
+}
+
+static inline void outb(uint16_t port, uint8_t value)
+{
+    asm volatile("outb %0, %1" : : "a" (value), "Nd" (port));
+}
+
+static inline void cli(void)
+{
+    asm volatile("cli" : : : "memory");
+}
+
+/* Let pending interrupts in. */
+static inline void interrupts(void)
+{
+    asm volatile("sti; nop; nop; cli" : : : "memory");
+}
+
+static inline void *memset(void *p, int c, size_t n)
+{
+    void *d = p;
+
+    asm volatile("rep stosb" : "+D" (d), "+c" (n) : "a" (c) : "memory");
+    return p;
+}
+
+/* Return the vector of the exception that happens, or 0. */
+int rdmsr_safe(uint32_t msr, uint64_t *value);
+int wrmsr_safe(uint32_t msr, uint64_t value);
+int rdpmc_safe(uint32_t index, uint64_t *value);
+
+/* Rules: the name, and the index if it is not negative, say which. */
+void check(const char *name, int index, uint64_t got, uint64_t want);
+void check_range(const char *name, int index, uint64_t got, uint64_t min,
+                 uint64_t max);
+/* What is in front of the name of the rules that follow */
+void context(const char *name);
+/* A number that is no rule, but the same in each run. */
+void value(const char *name, int index, uint64_t got);
+void text(const char *s);
+void hex(uint64_t number);
+
+uint32_t apic_read(unsigned reg);
+void apic_write(unsigned reg, uint32_t value);
+bool apic_irr(unsigned vector);
+bool apic_is_x2apic(void);
+void apic_enable_x2apic(void);
+void apic_timer(uint32_t count, bool periodic);
+void start_ap(void);
+void call_ap(void (*fn)(void));
+void call_ap_wait(void);
+
+void set_gate(unsigned vector, void (*fn)(void), unsigned dpl);
+void set_trap_gate(unsigned vector);
+void set_present(uint64_t address, bool present);
+bool is_present(uint64_t address);
+/* The usual handler of PMIs: acknowledges all bits, and unmasks the LVT. */
+void pmi_acknowledge(void);
+
+/* Nothing counts, all counters and bits are clear, LVTPC has vector 0x40. */
+void pmu_reset(void);
+
+/* boot.S */
+extern uint64_t pmu_enable;
+extern uint64_t run_user_flags;
+extern uint32_t config_command;
+extern char stacks[], trap_stubs[];
+void run_kernel(void (*body)(void), uint64_t arg);
+void run_user(void (*body)(void), uint64_t arg, Tss *tss);
+void user_exit(void);
+
+/* lib.c, called by boot.S */
+void guest_main(void);
+void guest_main_ap(void);
+void trap(Frame *f);
+
+/* cases.c */
+void run_case(unsigned command);
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * Hand-counted code for the x86 PMU tests; see payload.S
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef X86_PMU_PAYLOAD_H
+#define X86_PMU_PAYLOAD_H
+
+#define PAYLOADS(X)                                                         \
+    X(straight) X(long_block) X(loop_jnz) X(calls) X(memory) X(loop_insn)   \
+    X(jumps) X(indirect) X(page_crossing) X(various) X(ends_block)          \
+    X(other_msr) X(software_int) X(rep_movsb) X(rep_movsq) X(rep_stosb)     \
+    X(rep_lodsw) X(rep_scasb) X(rep_cmpsb) X(rep_movsb_back)                \
+    X(breakpoint) X(load_fault) X(store_fault) X(syscalls) X(user_int)      \
+    X(mmio_load) X(mmio_store) X(smc_once) X(smc_loop) X(smc_other)         \
+    X(single_step) X(watchpoint) X(halt) X(until_irqs) X(until_event)       \
+    X(locked) X(read_rdpmc) X(read_rdmsr) X(switch_gp) X(switch_fixed)      \
+    X(switch_write) X(branch_chain) X(not_taken_chain) X(nop_chain)         \
+    X(storm_loop) X(rdpmc_fixed_0) X(rdpmc_gp_0)
+
+/* Instructions that fault at CPL 3 */
+#define FAULT_PAYLOADS(X)                                                   \
+    X(ud2) X(ud1) X(ud0) X(push_es) X(lock_nop) X(sse) X(avx) X(mov_cs)     \
+    X(rsm) X(monitor) X(div) X(hlt) X(cli) X(sti) X(in) X(out) X(outs)      \
+    X(rep_ins) X(cr0) X(to_cr0) X(dr7) X(rdmsr) X(wrmsr) X(rdpmc) X(lgdt)   \
+    X(lidt) X(lldt) X(ltr) X(lmsw) X(clts) X(invlpg) X(swapgs) X(xsetbv)    \
+    X(sysret) X(mov_ss) X(mov_ds) X(int) X(cx16) X(load) X(store) X(rmw)    \
+    X(push) X(jump) X(call)
+
+#define X(name) void body_##name(void);
+PAYLOADS(X)
+#undef X
+#define X(name) void body_fault_##name(void);
+FAULT_PAYLOADS(X)
+#undef X
+
+/* Gates and handlers */
+void interrupt_return(void);
+void syscall_return(void);
+void debug_return(void);
+void timer_return(void);
+void fault_return(void);
+
+extern Shared64 payload_result[4];
+extern Shared32 payload_irqs;
+extern Shared32 payload_debugs;
+extern uint64_t payload_lock[32];
+extern uint8_t payload_smc[];
+extern uint32_t payload_watched;
+extern const uint8_t payload_branch_chain[], payload_not_taken_chain[];
+extern const uint8_t payload_nop_chain[], payload_storm_loop[];
+extern const uint8_t payload_storm_end[];
+
+#endif
