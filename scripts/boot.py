@@ -49,6 +49,7 @@ class Options:
     kernel: str = ''
     append: str = ''
     files: dict = field(default_factory=dict)       # guest path: host file
+    packages: list = field(default_factory=list)    # Debian packages to add
     run: str = ''
     acpi: bool = False
     stock: bool = False
@@ -90,10 +91,14 @@ def command(opt, scratch):
         text = pathlib.Path(opt.run)
         if text.is_file() and text.read_bytes()[:2] not in (b'#!', b'\x7fE'):
             raise ui.Fail(f'--run {opt.run} does not start with "#!"', 'begin it with #!/bin/sh')
+    archives = [initrd.read_bytes()]
+    if opt.packages:
+        archives.append(guest.packages(opt.name, opt.packages).read_bytes())
     if files:
-        extra = pathlib.Path(scratch) / 'initrd'
-        extra.write_bytes(initrd.read_bytes() + guest.extra_archive(files))
-        initrd = extra
+        archives.append(guest.extra_archive(files))
+    if len(archives) > 1:
+        initrd = pathlib.Path(scratch) / 'initrd'
+        initrd.write_bytes(b''.join(archives))
     binary = qemu.binary(f'qemu-system-{target}', 'stock' if opt.stock else 'qemu')
     append = f'console={console} panic=-1 quiet pmu={"run" if opt.run else "shell"} {opt.append}'
     cmd = [binary, '-M', machine_option(opt, machine), '-m', opt.memory or memory,

@@ -116,8 +116,22 @@ class Apt:
 
     def closure(self, *names):
         """The packages that installing `names` on an empty system would bring."""
-        lines = self._apt('-s', 'install', *names, what=f'resolving {" ".join(names)}')
-        return [l.split()[1] for l in lines if l.startswith('Inst ')]
+        try:
+            lines = self._apt('-s', 'install', *names, what=f'resolving {" ".join(names)}')
+        except ui.Fail as fail:
+            unknown = re.search(r"Unable to locate package (\S+)|Package '(.*)' has no", str(fail))
+            if not unknown:
+                raise
+            self._unknown(unknown[1] or unknown[2])
+        found = [l.split()[1] for l in lines if l.startswith('Inst ')]
+        for name in names:
+            if name not in found:       # apt takes an unknown name for a pattern
+                self._unknown(name)
+        return found
+
+    def _unknown(self, name):
+        raise ui.Fail(f'there is no package {name} in Debian {self.suite} ({self.arch}, main)',
+                      'check its name')
 
     def depends(self, meta, pattern):
         """The first dependency of a meta package whose name matches."""

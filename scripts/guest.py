@@ -4,7 +4,9 @@
 """Build BUILD/guest/ARCH/{kernel,initrd} from Debian packages and guest/.
 
 The kernel is the package's file, byte for byte.  The RAM disk holds busybox,
-perf with its libraries, guest/init, and the C programs of guest/ARCH.
+perf with its libraries, guest/init, and the C programs of guest/ARCH.  Further
+packages and files of the user are archives of their own behind it: the kernel
+unpacks them in turn, and what comes last stays.
 """
 
 import contextlib
@@ -22,8 +24,10 @@ from dataclasses import dataclass
 
 import debian
 import ui
+from cpio import Cpio
 
 SOURCES = ui.ROOT / 'guest'
+SUITE = 'trixie'        # the guests' Debian release
 RUN = '/pmu/run'        # what guest/init runs
 
 
@@ -63,45 +67,6 @@ def check_kernel(path, arch):
     return path
 
 
-class Cpio:
-    """A newc archive, written without root: owner root, times 0."""
-
-    def __init__(self):
-        self.parts, self.inode, self.folders = [], 0, set()
-
-    def _entry(self, name, mode, data=b'', rdev=(0, 0)):
-        self.inode += 1
-        raw = name.encode() + b'\0'
-        fields = (self.inode, mode, 0, 0, 1, 0, len(data), 0, 0, *rdev, len(raw), 0)
-        head = b'070701' + b''.join(b'%08X' % f for f in fields) + raw
-        for part in (head, data):
-            self.parts.append(part + b'\0' * (-len(part) % 4))
-
-    def folder(self, name):
-        name = name.strip('/')
-        if name and name not in self.folders:
-            self.folder(os.path.dirname(name))
-            self.folders.add(name)
-            self._entry(name, stat.S_IFDIR | 0o755)
-
-    def add(self, name, data, mode=0o644):
-        self.folder(os.path.dirname(name.strip('/')))
-        self._entry(name.strip('/'), stat.S_IFREG | mode, data)
-
-    def link(self, name, target):
-        self.folder(os.path.dirname(name.strip('/')))
-        self._entry(name.strip('/'), stat.S_IFLNK | 0o777, target.encode())
-
-    def device(self, name, major, minor):
-        self.folder(os.path.dirname(name.strip('/')))
-        self._entry(name.strip('/'), stat.S_IFCHR | 0o600, rdev=(major, minor))
-
-    def bytes(self):
-        self._entry('TRAILER!!!', 0)
-        data = b''.join(self.parts)
-        return data + b'\0' * (-len(data) % 512)
-
-
 def elf_needs(path):
     """(interpreter, needed libraries) of an ELF file of any architecture."""
     out = subprocess.run(['readelf', '-dlW', path], capture_output=True, text=True,
@@ -126,7 +91,8 @@ def add_program(archive, root, name):
     done = set()
     if interpreter:
         todo.append(os.path.basename(interpreter))
-        archive.link(interpreter, f'/usr/lib/{os.path.basename(interpreter)}')
+        if os.path.dirname(interpreter) != '/lib':      # which is where it is
+            archive.link(interpreter, f'/usr/lib/{os.path.basename(interpreter)}')
     while todo:
         soname = todo.pop()
         if soname in done:
@@ -179,7 +145,7 @@ def fetch(arch, folder):
     """Fetch the kernel and user space; the unpacked tree stays in folder/root."""
     if (folder / 'root').is_dir() and (folder / 'kernel').is_file():
         return
-    apt = debian.Apt('trixie', arch.debian)
+    apt = debian.Apt(SUITE, arch.debian)
     with ui.lock(ui.CACHE / 'lock', 'a download'):
         apt.update()
     kernel = apt.depends(arch.kernel, r'linux-image-\d')
@@ -208,8 +174,8 @@ def build(name):
             fetch(arch, folder)
             with ui.Step(f'build the {name} guest'):
                 archive, root = Cpio(), folder / 'root'
-                for sub in ('proc', 'sys', 'dev', 'tmp', 'root', 'etc', 'bin', 'sbin',
-                            'usr/bin', 'usr/sbin', 'usr/lib'):
+                archive.merge()
+                for sub in ('proc', 'sys', 'dev', 'tmp', 'root', 'etc'):
                     archive.folder(sub)
                 archive.device('dev/console', 5, 1)
                 archive.device('dev/null', 1, 3)
@@ -225,8 +191,37 @@ def build(name):
     return folder / 'kernel', folder / 'initrd'
 
 
+def packages_file(name, wanted):
+    """Where packages() puts its archive."""
+    digest = hashlib.sha256('\0'.join(sorted(set(wanted))).encode())
+    digest.update(pathlib.Path(__file__).read_bytes())
+    return ui.BUILD / 'guest' / name / f'with-{digest.hexdigest()[:16]}'
+
+
+def packages(name, wanted):
+    """An archive of Debian packages, and of what they depend on, for `--with`; its file.
+
+    It is not compressed: loading it takes less time than unpacking it in a guest would.
+    """
+    path, apt = packages_file(name, wanted), debian.Apt(SUITE, ARCHES[name].debian)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with ui.lock(path.with_name('lock'), f'the {name} guest'):
+        if not path.exists():
+            with ui.lock(ui.CACHE / 'lock', 'a download'):
+                apt.update()
+            debs = apt.fetch(*apt.closure(*wanted), what=f'{", ".join(wanted)} ({apt.arch})')
+            with ui.Step(f'unpack {", ".join(wanted)}'), \
+                    tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+                for deb in debs:
+                    debian.unpack(deb, pathlib.Path(scratch))
+                archive = Cpio()
+                archive.tree(scratch)
+                ui.write(path, archive.bytes())
+    return path
+
+
 def extra_archive(files):
-    """A second archive for `--initrd-add` and `--run`: {guest path: host file}."""
+    """A further archive for `--initrd-add` and `--run`: {guest path: host file}."""
     archive = Cpio()
     for target, source in files.items():
         source = pathlib.Path(source)

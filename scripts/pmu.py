@@ -5,6 +5,7 @@
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -121,6 +122,11 @@ def cmd_boot(opt):
             raise ui.Fail(f'--initrd-add {item}: expected FILE=/PATH/IN/GUEST',
                           "see 'pmu boot --help'", status=2)
         files[target] = source
+    packages = [name for item in opt.packages for name in item.split(',')]
+    for name in packages:
+        if not re.fullmatch(r'[a-z0-9][a-z0-9+.-]*[a-z0-9+]', name):
+            raise ui.Fail(f'--with {name}: not the name of a Debian package',
+                          "see 'pmu boot --help'", status=2)
     if not opt.run and not opt.shell and not sys.stdin.isatty():
         raise ui.Fail('no terminal for a shell', "use --run SCRIPT; see 'pmu boot --help'",
                       status=2)
@@ -129,8 +135,8 @@ def cmd_boot(opt):
     graph('stock' if opt.stock else 'qemu', f'guest-{opt.arch}')
     options = boot.Options(
         opt.arch, smp=opt.smp, machine=opt.machine, cpu=opt.cpu, memory=opt.memory,
-        kernel=opt.kernel, append=opt.append, files=files, run=opt.run, acpi=opt.acpi,
-        stock=opt.stock,
+        kernel=opt.kernel, append=opt.append, files=files, packages=packages, run=opt.run,
+        acpi=opt.acpi, stock=opt.stock,
         timeout=opt.timeout, args=opt.args)
     if opt.run:
         return boot.run(options)
@@ -243,6 +249,9 @@ def parser():
     sub.add_argument('--append', metavar='TEXT', default='', help='more kernel parameters')
     sub.add_argument('--initrd-add', metavar='FILE=PATH', action='append', default=[],
                      help='put FILE into the guest at PATH; may be repeated')
+    sub.add_argument('--with', metavar='PKG[,PKG...]', action='append', default=[],
+                     dest='packages',
+                     help="add these packages of the guest's Debian, and what they depend on")
     sub.add_argument('--stock', action='store_true', help='boot on the unpatched QEMU')
     sub.add_argument('--timeout', metavar='SECONDS', type=positive(float), default=300,
                      help='give up if user space is not up by then (default: 300)')

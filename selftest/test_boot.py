@@ -17,6 +17,7 @@ import boot, guest, qemu, ui
 top, mode, *words = sys.argv[1:]
 top = pathlib.Path(top)
 guest.build = lambda name: (top / 'kernel', top / 'initrd')
+guest.packages = lambda name, packages: top / packages
 qemu.binary = lambda name, kind='qemu': top / 'bin' / name
 def main(_):
     options = boot.Options('arm', **dict(w.split('=', 1) for w in words))
@@ -172,3 +173,9 @@ class Boot(unittest.TestCase):
         self.assertEqual(self.command()['-initrd'], str(self.top / 'initrd'))
         data = (self.top / 'initrd').read_bytes()
         self.assertEqual(data[:10], b'init070701')
+
+    def test_packages(self):
+        """packages are between the RAM disk and the user's files, which come last and stay"""
+        write(self.top, {'initrd': 'init', 'rr': 'rr..'})
+        self.command('packages=rr')
+        self.assertEqual((self.top / 'initrd').read_bytes()[:14], b'initrr..070701')

@@ -51,7 +51,8 @@ class Arguments(unittest.TestCase):
                      'export --patch 1 --new-patch x', 'install', 'test --suite nope',
                      'boot arm --initrd-add x', 'boot arm --initrd-add x=relative',
                      'boot arm --initrd-add =/x', 'boot arm --initrd-add x=/', 'boot arm',
-                     'boot arm --smp=2 --ker x'):
+                     'boot arm --with', 'boot arm --with a,,b', 'boot arm --with=-oX=y',
+                     'boot arm --with A', 'boot arm --with vim-', 'boot arm --smp=2 --ker x'):
             if args.startswith('boot arm -'):       # or it would stop for want of a terminal
                 args += ' --run missing.sh'
             done, name = self.pmu(*args.split()), args.split()[0]

@@ -29,7 +29,9 @@ import debian, ui
 url, what, *names = sys.argv[1:]
 def main(_):
     apt = debian.Apt('tiny', 'amd64', archive=url, trusted=True)
-    found = [apt.source(*names)] if what == 'source' else apt.fetch(*names)
+    if what == 'closure':
+        apt.update()
+    found = [apt.source(*names)] if what == 'source' else getattr(apt, what)(*names)
     print(*found, sep='\\n')
 ui.main(main)
 '''
@@ -158,6 +160,15 @@ class Download(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(done.stdout.endswith('/other_1.1_amd64.deb\n'), done.stdout)
         self.assertEqual(self.server.count('Packages'), 1)
+
+    def test_unknown(self):
+        """a package that the archive does not have is named, also if its name is a pattern"""
+        self.archive.add('toolbox')
+        done = self.fetch('tool', 'toolbox', what='closure')
+        self.assertEqual((done.returncode, sorted(done.stdout.split())), (0, ['tool', 'toolbox']))
+        for name in ('missing', 'to.l', 'tool-'):
+            one_line(self, self.fetch('toolbox', name, what='closure'), 1,
+                     f'there is no package {name} in Debian tiny (amd64, main); check its name')
 
     def test_source(self):
         """a source package is fetched once, whatever the current folder holds"""

@@ -68,6 +68,39 @@ class Archive(Temporary):
         self.assertEqual([n for n, *_ in parse(archive.bytes())],
                          ['a', 'a/b', 'a/b/c', 'a/b/c/one', 'a/b/two', 'a/d', 'a/d/three'])
 
+    def test_merged(self):
+        """/bin, /lib and so on are links, which a file below them in any archive keeps"""
+        archive = guest.Cpio()
+        archive.merge()
+        links = {n: c for n, m, c, _ in parse(archive.bytes()) if stat.S_ISLNK(m)}
+        self.assertEqual(links['lib64'], b'usr/lib64')
+        archive = guest.Cpio()
+        archive.folder('/lib')
+        for name in ('bin/a', '/sbin/b', 'lib/x/c', 'lib64/d', 'libexec/e', 'usr/bin/f'):
+            archive.add(name, b'')
+        found = parse(archive.bytes())
+        self.assertEqual([n for n, m, *_ in found if stat.S_ISREG(m)],
+                         ['usr/bin/a', 'usr/sbin/b', 'usr/lib/x/c', 'usr/lib64/d', 'libexec/e',
+                          'usr/bin/f'])
+        self.assertFalse(set(links) & {n for n, *_ in found})
+
+    def test_tree(self):
+        """a tree is added with its modes and links, less manuals; an old /lib lands in /usr/lib"""
+        write(self.top, {'usr/bin/tool': 'tool', 'lib/x86/libold.so': 'old', 'etc/tool/conf': '',
+                         'usr/share/man/man1/tool.1': 'man', 'usr/share/tool/man/kept': 'kept'})
+        (self.top / 'usr/bin/tool').chmod(0o4755)
+        os.symlink('tool', self.top / 'usr/bin/alias')
+        os.symlink('usr/sbin', self.top / 'sbin')
+        os.symlink('/usr/share/tool', self.top / 'usr/share/folder')
+        archive = guest.Cpio()
+        archive.tree(self.top)
+        found = {n: (oct(m), c) for n, m, c, _ in parse(archive.bytes()) if not stat.S_ISDIR(m)}
+        self.assertEqual(found, {
+            'usr/bin/tool': ('0o104755', b'tool'), 'usr/bin/alias': ('0o120777', b'tool'),
+            'usr/lib/x86/libold.so': ('0o100644', b'old'), 'etc/tool/conf': ('0o100644', b''),
+            'usr/share/tool/man/kept': ('0o100644', b'kept'),
+            'usr/share/folder': ('0o120777', b'/usr/share/tool')})
+
     def test_extra(self):
         """files of the user keep their execute bit and become readable; --run gets both"""
         write(self.top, {'tool': 'tool', 'text': 'text', 'script': '#!/bin/sh\n'})
@@ -147,13 +180,40 @@ class Program(Temporary):
         self.assertEqual(found, {
             'usr/bin/perf': b'bin/perf', 'usr/lib/libone.so.1': b'lib/a/libone.so.1.2',
             'usr/lib/libtwo.so': b'lib/b/libtwo.so', 'usr/lib/ld.so.1': b'lib64/ld.so.1',
-            'lib64/ld.so.1': b'/usr/lib/ld.so.1'})
+            'usr/lib64/ld.so.1': b'/usr/lib/ld.so.1'})
+
+    def test_interpreter(self):
+        """an interpreter in /lib needs no link to the place of all libraries: it is there"""
+        found = self.collect({'perf': ('/lib/ld.so.1', [])})
+        self.assertEqual(found, {'usr/bin/perf': b'bin/perf', 'usr/lib/ld.so.1': b'lib64/ld.so.1'})
 
     def test_missing(self):
         """a library that no package has is named, and so is one whose file is not there"""
         for links in ([], [('lib/libgone.so.3', 'libgone.so.3.1')]):
             with self.assertRaisesRegex(ui.Fail, '^perf needs libgone.so.3, which no fetched'):
                 self.collect({'perf': (None, ['libgone.so.3'])}, links)
+
+
+class Packages(Temporary):
+    """packages: an archive of what the user asked for and what that depends on."""
+
+    def test_cached(self):
+        """a set of packages is fetched and unpacked once, in whatever order it is named"""
+        apt = mock.Mock(closure=mock.Mock(side_effect=lambda *names: ['lib', *names]),
+                        fetch=mock.Mock(side_effect=lambda *names, what: names))
+        with mock.patch.multiple(ui, BUILD=self.top, CACHE=self.top, LOGS=self.top / 'logs'), \
+                mock.patch('debian.Apt', return_value=apt), \
+                mock.patch('debian.unpack',
+                           lambda deb, folder: write(folder, {f'usr/bin/{deb}': deb})):
+            path = guest.packages('x86', ['b', 'a'])
+            self.assertEqual({n for n, m, *_ in parse(path.read_bytes()) if stat.S_ISREG(m)},
+                             {'usr/bin/a', 'usr/bin/b', 'usr/bin/lib'})
+            self.assertEqual(guest.packages('x86', ['a', 'b', 'a']), path)
+            apt.fetch.assert_called_once()
+            self.assertNotEqual(guest.packages('x86', ['a']), path)
+            self.assertEqual(apt.fetch.call_count, 2)
+        self.assertEqual(sorted(p.name[:5] for p in path.parent.iterdir()),
+                         ['lock', 'with-', 'with-'], 'nothing else is left')
 
 
 class Initrd(Temporary):
