@@ -19,7 +19,11 @@ def step(argv):
     elif what in ('qemu', 'stock'):
         qemu.build(what, source)
     else:
-        guest.build(what.removeprefix('guest-'))
+        _, name, *packages = what.split('-')            # guest-ARCH or guest-ARCH-PACKAGE
+        if packages:
+            guest.packages(name, packages)
+        else:
+            guest.build(name)
     pathlib.Path(stamp).touch()
 
 

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Debian's amd64 kernel, perf and rr on the x86 PMU: each guest runs a script, tests read it."""
+
+import re
+
+import functional
+import guest
+from x86 import PARTS, SAMPLE, TROUBLE, Case, counts, run, samples
+
+PACKAGES = ['rr']
+functional.need(functional.emulator('x86_64'), *functional.guest_files('x86'),
+                guest.packages_file('x86', PACKAGES))
+
+FIXED = 4               # fixed-purpose counters
+FULL = r'''
+part stat;     perf stat -x, -e '{instructions:u,instructions:k,instructions}' \
+                   -e cycles,branches,branch-misses busybox md5sum /init
+part group;    perf stat -x, -e '{instructions,branches}' -e '{cycles,branch-misses}' true
+part all;      perf stat -a -x, -e instructions,cycles -- shares 100
+part many;     perf stat -x, -e branches,branch-misses,cache-references,cache-misses \
+                   -e r11c4,r20c4,r02c4,r08c4,r00c5,r81d0,r82d0,r013c shares 4000
+part frequency
+perf record -q -a -e cycles -F 1000 -o /tmp/frequency -- shares 4000
+cpus /tmp/frequency
+part shares
+perf record -q -e instructions:u -c 74167 -o /tmp/shares -- shares 500
+perf report -q -i /tmp/shares --stdio -F overhead,symbol | cat
+part samples
+perf script -i /tmp/shares -F comm | wc -l
+perf stat -x, -e instructions:u shares 500
+'''
+RR = r'''
+part rr
+export _RR_TRACE_DIR=/tmp/rr
+for program in 'ls -l /' chaos '/usr/bin/tar -cvf /dev/null /etc'; do
+    rr record $program > /tmp/recorded; echo record $?
+    rr replay -a > /tmp/replayed; echo replay $?
+    cmp /tmp/recorded /tmp/replayed; echo same $?
+    wc -l < /tmp/recorded
+    rm -r /tmp/rr
+done
+'''
+
+
+class Guest:
+    """What holds on each model and number of CPUs."""
+    packages, script, cpus = (), PARTS + SAMPLE, 1
+
+    @classmethod
+    def setUpClass(cls):
+        cls.where = f'{cls.model}, {cls.cpus} CPU{"s" * (cls.cpus > 1)}'
+        cls.parts = run(cls.script, f'{cls.model},pmu=on', smp=str(cls.cpus),
+                        packages=cls.packages)
+
+    def test_driver(self):
+        """the kernel's driver finds a version 5 PMU with full-width counters"""
+        text = '\n'.join(self.parts['dmesg'])
+        self.assertRegex(text, rf'Performance Events: .*{self.events} events, .*'
+                               'full-width counters, Intel PMU driver')
+        for name, value in (('version', '5'), ('bit width', '48'), ('generic registers', '8'),
+                            ('max period', '00007fffffffffff'),
+                            ('fixed-purpose events', str(FIXED))):
+            self.assertRegex(text, rf'\.\.\. {name}: +{value}\b')
+
+    def test_watchdog(self):
+        """the NMI watchdog is on, and uses a counter"""
+        self.assertIn('NMI watchdog: Enabled. Permanently consumes one hw-PMU counter.',
+                      '\n'.join(self.parts['dmesg']))
+
+    def test_no_trouble(self):
+        """the kernel log has no unknown NMI, stuck loop, lockup, warning or refused register"""
+        self.assertEqual([l for l in self.parts['dmesg'] if TROUBLE.search(l)], [])
+
+    def test_exact(self):
+        """user-space RDPMC and read() count loops to the instruction and branch"""
+        rows = [l for l in self.parts['exact'] if re.search(r' (ok|FAILED)$', l)]
+        self.assertEqual(len(rows), 24, self.parts['exact'])
+        self.assertEqual([l for l in rows if not l.endswith(' ok')], [])
+        self.assertEqual(self.parts['exact'][-1], 'status 0')
+
+    def test_again(self):
+        """a second run counts the same"""
+        self.assertEqual(self.parts['exact'], self.parts['again'])
+
+    def test_period(self):
+        """perf record -a by period samples every CPU; the NMIs are counted on each"""
+        lines = self.parts['period']
+        found = samples(lines)
+        self.assertEqual(sorted(found), list(range(self.cpus)), lines)
+        for cpu, number in found.items():
+            self.assertGreater(number, 50, cpu)
+        before, after = ([int(n) for n in re.findall(r'\b\d+\b', l)] for l in lines if 'NMI:' in l)
+        self.assertEqual(len(before), self.cpus)
+        for cpu in range(self.cpus):
+            self.assertGreaterEqual(after[cpu] - before[cpu], found[cpu] * 0.9, f'CPU {cpu}')
+
+
+class Thorough(Guest):
+    """What needs to be shown once on each model."""
+    script = PARTS + SAMPLE + FULL
+
+    def test_stat(self):
+        """perf stat: user and kernel add up to all; no event is zero"""
+        found = counts(self.parts['stat'])
+        self.assertEqual(len(found), 6, self.parts['stat'])
+        self.assertTrue(all(count for _, count, _ in found), found)
+        user, kernel, both, cycles, branches, misses = (count for _, count, _ in found)
+        self.assertEqual(user + kernel, both)
+        self.assertLess(misses, branches)
+        self.assertLess(branches, both)
+
+    def test_group(self):
+        """groups are counted whole, all the time"""
+        found = counts(self.parts['group'])
+        self.assertEqual(len(found), 4, self.parts['group'])
+        self.assertTrue(all(count and share == 100 for _, count, share in found), found)
+
+    def test_all_cpus(self):
+        """perf stat -a counts what runs on every CPU"""
+        found = {event: count for event, count, _ in counts(self.parts['all'])}
+        least = 100 * self.cpus * 120000       # instructions of the loops of shares
+        self.assertGreater(found['instructions'], least, found)
+        self.assertGreater(found['cycles'], 0)
+
+    def test_many(self):
+        """12 events on 8 counters take turns: each has a count, and its share of the time"""
+        found = counts(self.parts['many'])
+        self.assertEqual(len(found), 12, self.parts['many'])
+        for event, count, share in found:
+            self.assertIsNotNone(count, event)
+            self.assertTrue(0 < share < 100, f'{event}: {share} %')
+        exact = self.cpus * 4000 * 40000      # conditional branches of shares
+        by_name = {event: count for event, count, _ in found}
+        self.assertAlmostEqual(by_name['r11c4'] / exact, 1, delta=0.2)
+
+    def test_frequency(self):
+        """perf record -a by frequency samples every CPU"""
+        found = samples(self.parts['frequency'])
+        self.assertEqual(sorted(found), list(range(self.cpus)), self.parts['frequency'])
+        self.assertGreater(min(found.values()), 50)
+
+    def test_shares(self):
+        """perf report gives two functions their 75 % and 25 % of the instructions within 5 %"""
+        found = {m[2]: float(m[1]) for l in self.parts['shares']
+                 if (m := re.match(r'\s*([\d.]+)%\s+\[.\] (\w+)', l))}
+        self.assertAlmostEqual(found.get('three_quarters', 0), 75, delta=5, msg=found)
+        self.assertAlmostEqual(found.get('one_quarter', 0), 25, delta=5, msg=found)
+
+    def test_samples(self):
+        """there is one sample for each period of instructions, within 1 %"""
+        number = int(self.parts['samples'][0])
+        [(_, count, _)] = counts(self.parts['samples'])
+        self.assertAlmostEqual(number * 74167 / count, 1, delta=0.01)
+
+
+class IcelakeOne(Guest, Case):
+    model, events = 'Icelake-Server-v6', 'Icelake'
+
+
+class IcelakeTwo(Thorough, Case):
+    model, events, cpus = 'Icelake-Server-v6', 'Icelake', 2
+    packages, script = PACKAGES, Thorough.script + RR
+
+    def test_rr(self):
+        """rr records and replays ls, signals with forks and faults, and a dynamic program"""
+        lines = self.parts['rr']
+        for what in ('record', 'replay', 'same'):
+            self.assertEqual([l for l in lines if l.startswith(what)], [f'{what} 0'] * 3, lines)
+        self.assertTrue(all(int(l) > 3 for l in lines if l.isdigit()), lines)
+
+
+class SapphireOne(Thorough, Case):
+    model, events = 'SapphireRapids', 'Sapphire Rapids'
+
+
+class SapphireTwo(Guest, Case):
+    model, events, cpus = 'SapphireRapids', 'Sapphire Rapids', 2
+
+
+class Off(Case):
+    where = 'pmu=off'
+
+    def test_off(self):
+        """there is no PMU, and the kernel says what it says on unpatched QEMU"""
+        parts = run(PARTS, 'Icelake-Server-v6,pmu=off')
+        self.assertIn('Performance Events: unsupported p6 CPU model 106 no PMU driver, '
+                      'software events only.', '\n'.join(parts['dmesg']))
+        self.assertIn('rdpmc: no counter for instructions:u', parts['exact'][-2])
+        self.assertEqual([l for l in parts['dmesg'] if TROUBLE.search(l)], [])
