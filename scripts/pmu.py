@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu COMMAND`: parse the command line and drive the build graph."""
 
-import argparse
 import os
 import re
 import shutil
@@ -11,45 +10,11 @@ import subprocess
 import sys
 
 import ui
+from arguments import Parser, positive
 
+BENCHMARKS = ('hisi_pmcu', 'x86')
 SUITES = ('unit', 'patches', 'qtest', 'functional')
 EPILOG = "'pmu COMMAND --help' explains a command."
-
-
-class Help(argparse.HelpFormatter):
-    def __init__(self, prog):
-        super().__init__(prog, max_help_position=30, width=79)
-
-    def add_usage(self, usage, actions, groups, prefix=None):
-        super().add_usage(usage, actions, groups, prefix or 'usage: ')
-
-
-class Parser(argparse.ArgumentParser):
-    def __init__(self, *args, **kw):
-        super().__init__(*args, formatter_class=Help, allow_abbrev=False, **kw)
-
-    def parse_known_args(self, args=None, namespace=None):
-        # Each command reports its own unknown options, with its own --help.
-        found, unknown = super().parse_known_args(args, namespace)
-        if unknown:
-            self.error(f'unrecognized arguments: {" ".join(unknown)}')
-        return found, unknown
-
-    def error(self, message):
-        print(f"pmu: error: {message}; see '{self.prog} --help'", file=sys.stderr)
-        sys.exit(2)
-
-
-def positive(kind):
-    def parse(text):
-        try:
-            value = kind(text)
-        except ValueError:
-            value = 0
-        if not 0 < value < float('inf'):
-            raise argparse.ArgumentTypeError(f'{text!r} is not a number above 0')
-        return value
-    return parse
 
 
 # -- the build graph --------------------------------------------------------
@@ -167,9 +132,17 @@ def cmd_test(opt):
 
 
 def cmd_bench(opt):
+    for name in opt.names:
+        if name not in BENCHMARKS:
+            raise ui.Fail(f'there is no benchmark {name}', "see 'pmu bench --help'", status=2)
+    import bench
     import testing
-    graph('qemu')
-    return testing.bench(opt.tests)
+    names = opt.names or BENCHMARKS
+    graph('qemu', *['stock', 'plugins', 'guest-x86'] * ('x86' in names))
+    if 'hisi_pmcu' in names:
+        testing.bench('hisi_pmcu')
+    if 'x86' in names:
+        bench.run(opt.rounds)
 
 
 def cmd_doctor(opt):
@@ -220,8 +193,11 @@ def parser():
     sub.add_argument('tests', nargs='*', metavar='TEST', help='names as --list prints them')
 
     sub = command('bench', cmd_bench, 'measure speed; nothing fails because of a number',
-                  '[BENCHMARK]...')
-    sub.add_argument('tests', nargs='*', metavar='BENCHMARK', help='hisi_pmcu (default: all)')
+                  '[--rounds N] [BENCHMARK]...')
+    sub.add_argument('--rounds', metavar='N', type=positive(int), default=5,
+                     help='of x86 (default: 5, about 3 minutes each)')
+    sub.add_argument('names', nargs='*', metavar='BENCHMARK',
+                     help='hisi_pmcu or x86 (default: all)')
 
     sub = command('build', cmd_build, 'build the custom QEMU and print where it is',
                   '[--stock] [--qemu-src DIR|TARBALL]')

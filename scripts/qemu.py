@@ -4,7 +4,8 @@
 """Build the custom QEMU (BUILD/qemu/build) or the stock one (BUILD/stock/build).
 
 Both trees have the same relative layout and the same options, so that ccache
-serves one from the other.
+serves one from the other.  BUILD/plugins/build is the stock one with TCG plugins,
+which `pmu bench` compares with: they are off in the others, since no PMU needs them.
 """
 
 import os
@@ -18,6 +19,7 @@ import ui
 
 TARGETS = ('aarch64', 'ppc64', 'x86_64')
 PROGRAMS = [*(f'qemu-system-{t}' for t in TARGETS), 'qemu-img']
+PLUGIN = 'tests/tcg/plugins/libinsn.so'      # counts instructions
 PREFIX = pathlib.Path('usr/local')           # QEMU finds its data relative to its binary
 OPTIONS = (
     '--python=/usr/bin/python3', '--disable-docs', '--disable-download',
@@ -86,6 +88,8 @@ def fetch_firmware():
 
 def goals(kind):
     """What is built: the emulators, qemu-img, and (custom QEMU) our own tests."""
+    if kind == 'plugins':
+        return ['qemu-system-x86_64', PLUGIN]
     found = list(PROGRAMS)
     if kind == 'qemu':
         found += [m[1] for f in tree.overlay_files()
@@ -96,7 +100,11 @@ def goals(kind):
 
 def configure(kind, src):
     build, stamp = folder(kind), folder(kind).parent / 'configured'
-    options = list(OPTIONS) + [f'--target-list={",".join(f"{t}-softmmu" for t in TARGETS)}']
+    plugins = kind == 'plugins'
+    targets = TARGETS[-1:] if plugins else TARGETS
+    options = list(OPTIONS) + [f'--target-list={",".join(f"{t}-softmmu" for t in targets)}']
+    if plugins:
+        options.append('--enable-plugins')
     if shutil.which('ccache'):
         options.append('--cc=ccache gcc')
     if (build / 'build.ninja').exists() and stamp.exists() and \
@@ -106,13 +114,14 @@ def configure(kind, src):
     build.mkdir(parents=True)
     ui.need_room(build, 1000)
     with ui.Step(f'configure QEMU ({kind})'):
-        ui.run(['../src/configure', *options], f'configure-{kind}.log', 'configuring QEMU',
+        where = '../../stock/src' if plugins else '../src'
+        ui.run([f'{where}/configure', *options], f'configure-{kind}.log', 'configuring QEMU',
                "'./pmu doctor' says what is missing", cwd=build, env=environment())
     ui.write(stamp, '\n'.join(options))
 
 
 def build(kind='qemu', qemu_src=None):
-    """Prepare and build the custom QEMU or the stock one."""
+    """Prepare and build the custom QEMU, the stock one, or that with plugins."""
     now = tree.prepare(qemu_src) if kind == 'qemu' else tree.prepare_stock(qemu_src)
     with ui.lock(ui.BUILD / kind / 'lock', f'building QEMU ({kind})'):
         fetch_tools()

@@ -16,7 +16,7 @@ def step(argv):
     source = source[0] if source and source[0] else None
     if what == 'prepare':
         tree.prepare(source)
-    elif what in ('qemu', 'stock'):
+    elif what in ('qemu', 'stock', 'plugins'):
         qemu.build(what, source)
     else:
         _, name, *packages = what.split('-')            # guest-ARCH or guest-ARCH-PACKAGE

@@ -1,0 +1,177 @@
+/*
+ * withpmu: run a command while the counters of all CPUs are busy
+ *
+ * For measuring what counting and sampling cost the emulator: perf itself would
+ * add its own start and its writing of files, which take longer than that.
+ *
+ * usage: withpmu count COMMAND...        instructions, cycles and branches
+ *        withpmu sample HZ COMMAND...    cycles, so many samples a second
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MAX_CPUS 64
+#define PAGES 128           /* of a ring, as perf record has */
+
+static const struct {
+    const char *name;
+    uint64_t config;
+} counted[] = {
+    { "instructions", PERF_COUNT_HW_INSTRUCTIONS },
+    { "cycles", PERF_COUNT_HW_CPU_CYCLES },
+    { "branches", PERF_COUNT_HW_BRANCH_INSTRUCTIONS },
+};
+
+#define N_COUNTED (sizeof(counted) / sizeof(*counted))
+
+static long cpus;
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "withpmu: %s: %s\n", what, strerror(errno));
+    exit(2);
+}
+
+static int open_event(uint64_t config, int cpu, unsigned hz)
+{
+    struct perf_event_attr attr = {
+        .size = sizeof(attr), .type = PERF_TYPE_HARDWARE, .config = config,
+    };
+    int fd;
+
+    if (hz) {
+        attr.freq = 1;
+        attr.sample_freq = hz;
+        attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+                           PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD;
+        attr.watermark = 1;
+        attr.wakeup_watermark = PAGES * getpagesize() / 2;
+    }
+    fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd < 0) {
+        fail("no counter (does the CPU have pmu=on?)");
+    }
+    return fd;
+}
+
+static pid_t start(char **command)
+{
+    pid_t child = fork();
+
+    if (!child) {
+        execvp(command[0], command);
+        fail(command[0]);
+    }
+    if (child < 0) {
+        fail("fork");
+    }
+    return child;
+}
+
+static int finish(int status)
+{
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+static int count(char **command)
+{
+    int fds[N_COUNTED][MAX_CPUS], status;
+    pid_t child;
+
+    for (unsigned i = 0; i < N_COUNTED; i++) {
+        for (long cpu = 0; cpu < cpus; cpu++) {
+            fds[i][cpu] = open_event(counted[i].config, cpu, 0);
+        }
+    }
+    child = start(command);
+    while (waitpid(child, &status, 0) < 0) {
+    }
+    for (unsigned i = 0; i < N_COUNTED; i++) {
+        uint64_t sum = 0, value;
+
+        for (long cpu = 0; cpu < cpus; cpu++) {
+            if (read(fds[i][cpu], &value, sizeof(value)) != sizeof(value)) {
+                fail("reading a counter");
+            }
+            sum += value;
+        }
+        printf("withpmu: %llu %s\n", (unsigned long long)sum, counted[i].name);
+    }
+    return finish(status);
+}
+
+/* Take what is in a ring; returns how many samples that were */
+static unsigned long drain(struct perf_event_mmap_page *page)
+{
+    uint64_t head = __atomic_load_n(&page->data_head, __ATOMIC_ACQUIRE), at = page->data_tail;
+    unsigned long samples = 0;
+
+    while (at < head) {
+        struct perf_event_header *record =
+            (void *)((char *)page + getpagesize() + at % (PAGES * getpagesize()));
+
+        samples += record->type == PERF_RECORD_SAMPLE;
+        at += record->size;
+    }
+    __atomic_store_n(&page->data_tail, at, __ATOMIC_RELEASE);
+    return samples;
+}
+
+static int sample(unsigned hz, char **command)
+{
+    struct perf_event_mmap_page *rings[MAX_CPUS];
+    struct pollfd fds[MAX_CPUS];
+    unsigned long samples = 0;
+    bool running = true;
+    pid_t child;
+    int status;
+
+    for (long cpu = 0; cpu < cpus; cpu++) {
+        fds[cpu].fd = open_event(PERF_COUNT_HW_CPU_CYCLES, cpu, hz);
+        fds[cpu].events = POLLIN;
+        rings[cpu] = mmap(NULL, (1 + PAGES) * getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED,
+                          fds[cpu].fd, 0);
+        if (rings[cpu] == MAP_FAILED) {
+            fail("no ring buffer");
+        }
+    }
+    child = start(command);
+    while (running) {
+        running = waitpid(child, &status, WNOHANG) == 0;
+        if (running) {
+            poll(fds, cpus, 100);
+        }
+        for (long cpu = 0; cpu < cpus; cpu++) {
+            samples += drain(rings[cpu]);
+        }
+    }
+    printf("withpmu: %lu samples\n", samples);
+    return finish(status);
+}
+
+int main(int argc, char **argv)
+{
+    cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    if (cpus <= MAX_CPUS && argc > 2 && !strcmp(argv[1], "count")) {
+        return count(argv + 2);
+    }
+    if (cpus <= MAX_CPUS && argc > 3 && !strcmp(argv[1], "sample") && atoi(argv[2]) > 0) {
+        return sample(atoi(argv[2]), argv + 3);
+    }
+    fputs("usage: withpmu count COMMAND... | withpmu sample HZ COMMAND...\n", stderr);
+    return 2;
+}
