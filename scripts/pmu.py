@@ -108,7 +108,7 @@ def cmd_boot(opt):
     return boot.shell(options)
 
 
-def cmd_demo(opt):
+def demo_arm():
     import boot
     graph('qemu', 'guest-arm')
     print("Booting Debian's unmodified arm64 kernel on -M virt,pmcu=on.\n", flush=True)
@@ -116,6 +116,27 @@ def cmd_demo(opt):
         'arm', smp='8,sockets=2,clusters=2,cores=2', cpu='max,pmu-counters=8',
         run=ui.ROOT / 'guest/arm/demo.sh',
         args=['-global', 'hisi-pmcu.synthetic-events=0x40-0x43=rate:250,0x44-0x4f=hash']))
+
+
+def demo_x86():
+    import boot
+    graph('qemu', 'guest-x86')
+    cpu = 'Icelake-Server-v6,pmu=on'
+    print(f"Booting Debian's unmodified amd64 kernel on -cpu {cpu}.\n", flush=True)
+    return boot.run(boot.Options('x86', cpu=cpu, run=ui.ROOT / 'guest/x86/demo.sh'))
+
+
+DEMOS = {'arm': demo_arm, 'x86': demo_x86}
+
+
+def cmd_demo(opt):
+    status = 0
+    for number, (name, demo) in enumerate(DEMOS.items()):
+        if opt.arch in (None, name):
+            if number and not opt.arch:
+                print(flush=True)
+            status = demo() or status
+    return status
 
 
 def cmd_test(opt):
@@ -180,7 +201,10 @@ def parser():
                          help="take QEMU 10.0.x from here, not from Debian's archive (remembered "
                               'until the next "clean")')
 
-    command('demo', cmd_demo, 'sample the CPUs of an arm64 guest through the HiSilicon PMCU')
+    sub = command('demo', cmd_demo, 'show what the emulated PMUs count, in an arm64 and an x86 '
+                  'guest', '[arm|x86]')
+    sub.add_argument('arch', nargs='?', choices=DEMOS, metavar='arm|x86',
+                     help='only this guest')
 
     sub = command('test', cmd_test, 'run all tests, or some suites',
                   '[--suite NAME]... [--list] [--verbose] [TEST]...')
