@@ -25,7 +25,7 @@ import ui
 MACHINES = {        # name on our command line: emulator, machine, CPU, console, memory
     'arm': ('aarch64', 'virt', 'max', 'ttyAMA0', '2G'),
     'power': ('ppc64', 'powernv9', None, 'hvc0', '2G'),
-    'x86': ('x86_64', 'pc', 'Icelake-Server-v6', 'ttyS0', '2G'),
+    'x86': ('x86_64', 'pc', 'Icelake-Server-v6,pmu=on', 'ttyS0', '2G'),
 }
 PHASES = ((rb'SeaBIOS|OPAL v|BdsDxe|UEFI firmware', 'firmware'),
           (rb'Linux version|Booting Linux|Decompressing|zImage starting|INIT: Starting kernel',

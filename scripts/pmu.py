@@ -101,8 +101,7 @@ def cmd_boot(opt):
     options = boot.Options(
         opt.arch, smp=opt.smp, machine=opt.machine, cpu=opt.cpu, memory=opt.memory,
         kernel=opt.kernel, append=opt.append, files=files, packages=packages, run=opt.run,
-        acpi=opt.acpi, stock=opt.stock,
-        timeout=opt.timeout, args=opt.args)
+        acpi=opt.acpi, stock=opt.stock, timeout=opt.timeout, args=opt.args)
     if opt.run:
         return boot.run(options)
     return boot.shell(options)
@@ -121,9 +120,9 @@ def demo_arm():
 def demo_x86():
     import boot
     graph('qemu', 'guest-x86')
-    cpu = 'Icelake-Server-v6,pmu=on'
+    cpu = boot.MACHINES['x86'][2]
     print(f"Booting Debian's unmodified amd64 kernel on -cpu {cpu}.\n", flush=True)
-    return boot.run(boot.Options('x86', cpu=cpu, run=ui.ROOT / 'guest/x86/demo.sh'))
+    return boot.run(boot.Options('x86', run=ui.ROOT / 'guest/x86/demo.sh'))
 
 
 DEMOS = {'arm': demo_arm, 'x86': demo_x86}
@@ -240,7 +239,8 @@ def parser():
     sub.add_argument('--smp', metavar='N', default='2', help='CPUs, as in -smp (default: 2)')
     sub.add_argument('--machine', metavar='NAME', default='',
                      help='as in -M (default: virt with pmcu=on, powernv9 or pc)')
-    sub.add_argument('--cpu', metavar='MODEL', default='', help='as in -cpu')
+    sub.add_argument('--cpu', metavar='MODEL[,PROP=...]', default='',
+                     help='as in -cpu (x86: default Icelake-Server-v6,pmu=on)')
     sub.add_argument('--memory', metavar='SIZE', default='', help='as in -m (default: 2G)')
     sub.add_argument('--kernel', metavar='FILE', default='',
                      help="a kernel of yours instead of Debian's")

@@ -10,6 +10,7 @@ functional.need(functional.emulator('x86_64'), *functional.guest_files('x86'))
 
 class X86(unittest.TestCase):
     def test_boot(self):
-        """an unmodified kernel reaches user space on pc"""
-        status, lines = functional.in_guest('nproc; uname -m; exit 5', 'x86', smp='2')
-        self.assertEqual((status, lines), (5, ['2', 'x86_64']))
+        """an unmodified kernel reaches user space on pc, with the PMU on by default"""
+        status, lines = functional.in_guest(
+            'nproc; uname -m; dmesg | grep -o "Intel PMU driver"; exit 5', 'x86', smp='2')
+        self.assertEqual((status, lines), (5, ['2', 'x86_64', 'Intel PMU driver']))
