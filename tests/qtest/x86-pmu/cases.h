@@ -40,6 +40,7 @@
     X(rdpmc_order, "rdpmc/order", 0)                                        \
     X(count_kernel, "count/cpl0", 0)                                        \
     X(count_user, "count/cpl3", 0)                                          \
+    X(count_idle, "count/after-idle", 0)                                    \
     X(count_filter, "count/filter", 0)                                      \
     X(count_rep, "count/rep", 0)                                            \
     X(count_rep_fault, "count/rep-page-fault", 0)                           \
