@@ -440,15 +440,18 @@ static void case_global_inuse(void)
     }
 }
 
-/* Perfmon is available, BTS and PEBS are not; software writes it back. */
+/* Perfmon is available, BTS and PEBS are not: read-only; bit 0 is not. */
 static void case_misc_enable(void)
 {
+    uint64_t ro = BIT(7) | BIT(11) | BIT(12);
     uint64_t v = rdmsr(MSR_MISC_ENABLE);
 
-    check("MISC_ENABLE", NO_STEP, v & (BIT(7) | BIT(11) | BIT(12)),
-          BIT(7) | BIT(11) | BIT(12));
-    check("write", NO_STEP, wrmsr_safe(MSR_MISC_ENABLE, v), 0);
-    check("MISC_ENABLE afterwards", NO_STEP, rdmsr(MSR_MISC_ENABLE), v);
+    check("MISC_ENABLE", NO_STEP, v & ro, ro);
+    check("write", NO_STEP, wrmsr_safe(MSR_MISC_ENABLE, (v & ~ro) ^ BIT(0)), 0);
+    check("MISC_ENABLE afterwards", NO_STEP, rdmsr(MSR_MISC_ENABLE),
+          v ^ BIT(0));
+    check("write back", NO_STEP, wrmsr_safe(MSR_MISC_ENABLE, v), 0);
+    check("MISC_ENABLE at last", NO_STEP, rdmsr(MSR_MISC_ENABLE), v);
 }
 
 /* --------------------------------------------------------------- RDPMC */
