@@ -15,6 +15,7 @@
 #include "exec/translation-block.h"
 #include "exec/translator-count.h"
 #include "hw/core/cpu.h"
+#include "qemu/main-loop.h"
 #include "system/tcg.h"
 #include "tcg/tcg.h"
 #include "tcg/tcg-op-common.h"
@@ -33,9 +34,14 @@ bool insn_count_available(void)
 
 static void insn_count_use(CPUState *cpu, unsigned words)
 {
-    cpu->insn_count.words = words;
+    qatomic_set(&cpu->insn_count.words, words);
     cpu->tcg_cflags = deposit32(cpu->tcg_cflags, CF_INSN_COUNT_SHIFT,
                                 INSN_COUNT_WORDS, words);
+    if (cpu->cflags_next_tb != -1) {
+        cpu->cflags_next_tb = deposit32(cpu->cflags_next_tb,
+                                        CF_INSN_COUNT_SHIFT, INSN_COUNT_WORDS,
+                                        words);
+    }
 }
 
 void insn_count_start(CPUState *cpu, unsigned words)
@@ -50,10 +56,12 @@ void insn_count_start(CPUState *cpu, unsigned words)
             c->due[i] = INSN_COUNT_NEVER;
         }
     }
-    c->wanted = words;
+    qatomic_set(&c->wanted, words);
     c->linger = INSN_COUNT_LINGER;
     if (words & ~c->words) {
         insn_count_use(cpu, c->words | words);
+        /* The current block may be chained to one that counts less */
+        qatomic_set(&cpu->neg.icount_decr.u16.high, -1);
     }
 }
 
@@ -66,6 +74,7 @@ static void insn_count_empty(CPUState *cpu, unsigned domain,
     int64_t left, used;
     unsigned i;
 
+    seqlock_write_begin(&c->seq);
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
         now[i] = c->word[domain][i] - ahead[i];
     }
@@ -84,6 +93,7 @@ static void insn_count_empty(CPUState *cpu, unsigned domain,
     for (i = 1; i < INSN_COUNT_WORDS; i++) {
         c->word[domain][i] = ahead[i];
     }
+    seqlock_write_end(&c->seq);
 
     for (i = 1; i < 1 << ops->domains; i++) {
         if ((i & (1 << domain)) && c->due[i] != INSN_COUNT_NEVER) {
@@ -106,6 +116,46 @@ void insn_count_sync(CPUState *cpu, uintptr_t ra)
     for (i = 0; i < ops->domains; i++) {
         insn_count_empty(cpu, i, i == current ? ahead : none);
     }
+}
+
+static uint64_t insn_count_sum(CPUState *cpu)
+{
+    unsigned domains = cpu->cc->tcg_ops->insn_count->domains;
+    CPUInsnCount *c = &cpu->insn_count;
+    unsigned i, seq;
+    uint64_t sum;
+
+    do {
+        seq = seqlock_read_begin(&c->seq);
+        for (i = 0, sum = 0; i < domains; i++) {
+            sum += qatomic_read__nocheck(&c->total[i][0]);
+            sum += extract64(qatomic_read__nocheck(&c->word[i][0]), 0,
+                             INSN_COUNT_INSNS_BITS);
+        }
+    } while (seqlock_read_retry(&c->seq, seq));
+    return sum;
+}
+
+uint64_t insn_count_read(CPUState *cpu)
+{
+    CPUInsnCount *c = &cpu->insn_count;
+    uint64_t sum = insn_count_sum(cpu);
+
+    g_assert(bql_locked());
+    if (cpu->created && !qemu_cpu_is_self(cpu) && qatomic_read(&c->words)) {
+        /*
+         * Without the BQL the vCPU can start to execute at most once, and
+         * stop. So if it is not executing now, and the sum is the same before
+         * and behind this look, one of them was taken while it was not.
+         */
+        smp_rmb();
+        if (qatomic_read(&cpu->running) || insn_count_sum(cpu) != sum) {
+            /* The current block is in it, but may fail to end */
+            sum -= MIN(sum, TCG_MAX_INSNS);
+        }
+    }
+    c->shown = MAX(c->shown, sum);
+    return c->shown;
 }
 
 /*

@@ -297,6 +297,11 @@ static void hisi_pmcu_end_run(HisiPmcuState *s)
         arm_pmu_ext_restore(s->cpu[slot], &s->pmu, &s->saved_state[slot]);
     }
     bitmap_zero(s->saved, s->nr_slots);
+    for (slot = 0; slot < s->nr_slots; slot++) {
+        if (s->cpu[slot]) {
+            arm_pmu_ext_end(s->cpu[slot]);
+        }
+    }
     g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
 }
 

@@ -154,6 +154,7 @@ bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg)
     if (cfg->cycles) {
         pmccntr_op_finish(env);
     }
+    pmu_insn_update(env);
 
     env->pmu_ext_flags |= PMU_EXT_STARTED;
     return true;
@@ -183,7 +184,11 @@ void arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg)
                 count - env->cp15.c14_pmevcntr_delta[i];
         }
     }
-    /* Disabled counters have no delta form, so there is nothing to finish */
+    /*
+     * Disabled counters have no delta form, so there is nothing to finish.
+     * The CPU goes on to count instructions until arm_pmu_ext_end(): the next
+     * window is likely to need them from its beginning.
+     */
     env->cp15.c9_pmcnten &= ~pmu_ext_mask(env, cfg);
 }
 
@@ -223,6 +228,12 @@ bool arm_pmu_ext_read(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
         pmu_update_irq(env);
     }
     return valid;
+}
+
+void arm_pmu_ext_end(ARMCPU *cpu)
+{
+    g_assert(bql_locked());
+    pmu_insn_update(&cpu->env);
 }
 
 bool arm_pmu_ext_started(ARMCPU *cpu)
@@ -310,6 +321,7 @@ void arm_pmu_ext_restore(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
     if (cfg->cycles) {
         pmccntr_op_finish(env);
     }
+    pmu_insn_update(env);
 
     env->cp15.c9_pmovsr = (env->cp15.c9_pmovsr & ~used) | (state->ovs & used);
     pmu_update_irq(env);

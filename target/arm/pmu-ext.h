@@ -17,7 +17,11 @@
  *
  * All functions must be called with the BQL held, which also keeps the vCPU
  * threads away from the PMU state and from changes of exception level. They
- * neither interrupt nor wait for a vCPU.
+ * do not wait for a vCPU, and interrupt it only where it must begin or cease
+ * to count instructions (event 0x08). It does so when it has left its current
+ * block, so the first window in which a CPU counts them lacks the first few,
+ * except under -icount. Of a CPU that executes, another thread sees up to some
+ * hundred instructions less than there are; the next window has them.
  *
  * Reference: Arm Architecture Reference Manual for A-profile (DDI 0487),
  * "The Performance Monitors Extension" and "Performance Monitors external
@@ -90,6 +94,14 @@ void arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg);
  */
 bool arm_pmu_ext_read(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
                       uint64_t *events, uint64_t *cycles);
+
+/**
+ * arm_pmu_ext_end: the CPU will not be started again soon
+ * @cpu: CPU that is not started
+ *
+ * Not necessary, but a CPU that counts instructions is a little slower.
+ */
+void arm_pmu_ext_end(ARMCPU *cpu);
 
 /* Has the CPU been started, and neither read nor reset since then? */
 bool arm_pmu_ext_started(ARMCPU *cpu);

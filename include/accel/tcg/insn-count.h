@@ -17,10 +17,9 @@
  *  - Nothing is emitted unless the vCPU counts. Blocks that count and blocks
  *    that do not are different blocks (CF_INSN_COUNT), so that switching
  *    invalidates none. On the vCPU's own thread it takes effect when the
- *    current block has ended, which must be by a return to the main loop or
- *    by a lookup. Switching off is lazy: PMUs are switched off and on again
- *    around every sample and context switch, and finding other blocks each
- *    time would cost more than the counting.
+ *    current block has ended, however it ends. Switching off is lazy: PMUs
+ *    are switched off and on again around every sample and context switch,
+ *    and finding other blocks each time would cost more than the counting.
  *  - insn_count_sync() makes the totals exact at the current instruction,
  *    which it does not include, wherever in a block that is.
  *  - A deadline is a number of units: "call me before more than that are
@@ -51,6 +50,8 @@
 #ifndef ACCEL_TCG_INSN_COUNT_H
 #define ACCEL_TCG_INSN_COUNT_H
 
+#include "qemu/seqlock.h"
+
 #define INSN_COUNT_DOMAINS      4
 #define INSN_COUNT_WORDS        3
 #define INSN_COUNT_LANES        12
@@ -70,7 +71,7 @@
 #define INSN_COUNT_NEVER        INT64_MAX
 
 /**
- * CPUInsnCount: the counts of a vCPU, all owned by its thread
+ * CPUInsnCount: the counts of a vCPU, owned by its thread except @shown
  * @word: what generated code adds to
  * @budget: units that were left in @word when it was last looked at
  * @total: the counts
@@ -78,7 +79,8 @@
  * @linger: units until @wanted replaces @words
  * @words: the words in use (a bit mask)
  * @wanted: the words that insn_count_start() asked for
- * @seq: odd while @word and @total are changed together
+ * @seq: held while @word and @total are changed together
+ * @shown: the most that insn_count_read() has returned, protected by the BQL
  *
  * A multiple of 16 bytes, so that it does not move other fields of CPUState
  * with respect to CPUArchState: their distances are part of generated code.
@@ -91,7 +93,9 @@ typedef struct CPUInsnCount {
     int64_t linger;
     uint8_t words;
     uint8_t wanted;
-    uint32_t seq;
+    QemuSeqLock seq;
+    uint64_t shown;
+    uint64_t pad;
 } CPUInsnCount;
 
 /* Where a lane lies; in word 0, between instructions and units */
@@ -149,6 +153,22 @@ static inline uint64_t insn_count_get(const CPUInsnCount *c, unsigned domain,
 {
     return c->total[domain][lane];
 }
+
+/**
+ * insn_count_read: the retired instructions of all domains, from any thread
+ * @cpu: the vCPU
+ *
+ * Needs the BQL. On the vCPU's own thread, which must be between two blocks or
+ * in the last instruction of one, the count is exact and includes that
+ * instruction. It is exact, too, if the vCPU is not executing code: it is
+ * halted or stopped, it does not count, or it is another one's turn. While it
+ * executes, another thread gets a lower bound, at most TCG_MAX_INSNS behind.
+ * No value is below an earlier one, whoever asked for it.
+ *
+ * Other threads must not start, stop, or set deadlines; async_run_on_cpu()
+ * can. What the vCPU executes until then is not counted, or counted longer.
+ */
+uint64_t insn_count_read(CPUState *cpu);
 
 /*
  * For accel/tcg

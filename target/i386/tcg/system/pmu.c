@@ -91,6 +91,9 @@ FIELD(DEBUGCTL, FREEZE_IN_SMM, 14, 1)
 /* Performance monitoring available; BTS and PEBS not; all read-only */
 #define PMU_MISC_ENABLE         (BIT_ULL(7) | BIT_ULL(11) | BIT_ULL(12))
 
+/* Slots per cycle of models that are not known */
+#define PMU_LEAST_WIDTH         4
+
 #define PMU_CAP_FULL_WRITE      BIT_ULL(13)
 
 /* RDPMC: the type of counter is in the upper half of ECX */
@@ -240,7 +243,7 @@ static unsigned x86_pmu_model_width(CPUX86State *env)
             return 6;
         }
     }
-    return 4;
+    return PMU_LEAST_WIDTH;
 }
 
 bool x86_pmu_realize(X86CPU *cpu, Error **errp)
@@ -481,7 +484,11 @@ static int64_t x86_pmu_units(const PMUConfig *config, uint64_t n)
     case EVENT_SLOTS_FIXED:
         return DIV_ROUND_UP(n, X86_COUNT_UNIT_SLOTS / 4);
     default:
-        /* One per instruction, or at most one per slot of the least width */
+        /*
+         * At most one for each instruction, or for each cycle, which is four
+         * slots or more: as many as one unit at most
+         */
+        QEMU_BUILD_BUG_ON(X86_COUNT_UNIT_SLOTS > 4 * PMU_LEAST_WIDTH);
         return n;
     }
 }

@@ -1,0 +1,895 @@
+/*
+ * QTest of the counts of retired instructions, through Arm's INST_RETIRED
+ *
+ * The CPUs run TCG. Their firmware is a loop that calls functions for the
+ * test. Between two reads of a counter there must be exactly the instructions
+ * that stand between them in the code, and the second read. The rules:
+ *
+ *  R1 An instruction counts once if it is executed, loops each time around.
+ *  R2 SVC has been executed when its exception is taken.
+ *  R3 An instruction with an exception that returns to it does not count, nor
+ *     does anything that was translated after it.
+ *  R4 It does when it is executed after that.
+ *  R5 The counter's state when an instruction starts decides about it.
+ *  R6 AArch32: an instruction whose condition fails is executed.
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "hisi_pmcu-util.h"
+#include "qemu/bswap.h"
+
+/* Each CPU has 64 KiB */
+#define MAILBOX(cpu)    (0x41000000 + 0x10000 * (cpu))
+#define MAILBOX_FN      0
+#define MAILBOX_ARG     8
+#define MAILBOX_RESULT  16
+#define MAILBOX_DATA    32
+#define MAILBOX_CODE    64
+#define VECTORS(cpu)    (MAILBOX(cpu) + 0x1000)
+#define VECTOR_EL1      0x200   /* synchronous exceptions */
+#define VECTOR_EL0_64   0x400
+#define VECTOR_EL0_32   0x600
+#define EL0_CODE(cpu)   (MAILBOX(cpu) + 0x2000)
+
+#define EV_INST_RETIRED 0x08
+
+/* The bits CF_INSN_COUNT in the flags of a block in the log */
+#define CF_INSN_COUNT   0x00380000
+
+/* More instructions than a CPU goes on to count when it need not any more */
+#define LINGER          40000
+
+#define SPSR_EL0_64     0x3c0
+#define SPSR_EL0_32     0x1d0
+#define SPSR_SS         0x200000
+
+#define INSN_NOP        0xd503201f
+#define INSN_RET        0xd65f03c0
+#define INSN_MRS_X0     0xd5200000
+#define INSN_MRS_X2     0xd5200002
+#define INSN_MRS_X3     0xd5200003
+#define INSN_SUB_X0     0xcb020060      /* sub x0, x3, x2 */
+#define INSN_MSR_X0     0xd5000000
+
+/* System registers, as in bits 20:5 of MRS and MSR */
+#define MDSCR_EL1       0x100240
+#define OSLAR_EL1       0x101080
+#define PMCR_EL0        0x1b9c00
+#define PMCNTENSET_EL0  0x1b9c20
+#define PMCNTENCLR_EL0  0x1b9c40
+#define PMOVSCLR_EL0    0x1b9c60
+#define PMCEID0_EL0     0x1b9cc0
+#define PMOVSSET_EL0    0x1b9e60
+#define PMINTENSET_EL1  0x189e20
+#define PMEVCNTR_EL0(n) (0x1be800 + ((n) << 5))
+#define PMEVTYPER_EL0(n) (0x1bec00 + ((n) << 5))
+
+#define PMCR_E          0x01
+#define PMCR_LC         0x40
+#define PMCR_LP         0x80
+#define FILTER_NOT_EL1  0x80000000
+#define FILTER_NOT_EL0  0x40000000
+
+static const uint32_t firmware[] = {
+    0xd53800a1,     /*     mrs x1, mpidr_el1 */
+    0x92401c21,     /*     and x1, x1, #0xff */
+    0xd2a82013,     /*     mov x19, #0x41000000 */
+    0x8b014273,     /*     add x19, x19, x1, lsl #16 */
+    0x91400661,     /*     add x1, x19, #0x1000 */
+    0xd518c001,     /*     msr vbar_el1, x1 */
+    0xd5033fdf,     /*     isb */
+    0xf9400274,     /* 1:  ldr x20, [x19] */
+    0xb4fffff4,     /*     cbz x20, 1b */
+    0xf9400660,     /*     ldr x0, [x19, #8] */
+    0xd63f0280,     /*     blr x20 */
+    0xf9000a60,     /*     str x0, [x19, #16] */
+    0xf900027f,     /*     str xzr, [x19] */
+    0x17fffffa,     /*     b 1b */
+};
+
+static const uint32_t vector_return[] = {
+    0xd69f03e0,     /*     eret */
+};
+
+static const uint32_t vector_skip[] = {
+    0xd5384025,     /*     mrs x5, elr_el1 */
+    0x910010a5,     /*     add x5, x5, #4 */
+    0xd5184025,     /*     msr elr_el1, x5 */
+    0xd69f03e0,     /*     eret */
+};
+
+static const uint32_t vector_align[] = {
+    0xd5384025,     /*     mrs x5, elr_el1 */
+    0xd10008a5,     /*     sub x5, x5, #2 */
+    0xd5184025,     /*     msr elr_el1, x5 */
+    0xd69f03e0,     /*     eret */
+};
+
+static const uint32_t vector_fix_address[] = {
+    0xaa1303e6,     /*     mov x6, x19 */
+    0xd69f03e0,     /*     eret */
+};
+
+static const uint32_t vector_to_el1[] = {
+    0xd5184029,     /*     msr elr_el1, x9 */
+    0xd28078a5,     /*     mov x5, #0x3c5 */
+    0xd5184005,     /*     msr spsr_el1, x5 */
+    0xd69f03e0,     /*     eret */
+};
+
+static const uint32_t vector_step[] = {
+    0xf10004e7,     /*     subs x7, x7, #1 */
+    0x540000a0,     /*     b.eq 1f */
+    0xd5384005,     /*     mrs x5, spsr_el1 */
+    0xb26b00a5,     /*     orr x5, x5, #0x200000 */
+    0xd5184005,     /*     msr spsr_el1, x5 */
+    0xd69f03e0,     /*     eret */
+    0xd5184029,     /* 1:  msr elr_el1, x9 */
+    0xd28078a5,     /*     mov x5, #0x3c5 */
+    0xd5184005,     /*     msr spsr_el1, x5 */
+    0xd69f03e0,     /*     eret */
+};
+
+static const uint32_t straight[] = {
+    0xd503201f,     /*     nop */
+    0xd503201f,     /*     nop */
+    0xd503201f,     /*     nop */
+};
+
+static const uint32_t loop[] = {
+    0xd2807d04,     /*     mov x4, #1000 */
+    0xf1000484,     /* 1:  subs x4, x4, #1 */
+    0x54ffffe1,     /*     b.ne 1b */
+};
+
+static const uint32_t svc[] = {
+    0xd503201f,     /*     nop */
+    0xd4000001,     /*     svc #0 */
+    0xd503201f,     /*     nop */
+};
+
+static const uint32_t undef[] = {
+    0xd503201f,     /*     nop */
+    0x00000000,     /*     udf #0 */
+    0xd503201f,     /*     nop */
+};
+
+static const uint32_t brk_insn[] = {
+    0xd503201f,     /*     nop */
+    0xd4200000,     /*     brk #0 */
+    0xd503201f,     /*     nop */
+};
+
+static const uint32_t alignment[] = {
+    0x1000008a,     /*     adr x10, 1f */
+    0x9100094b,     /*     add x11, x10, #2 */
+    0xaa0b03e5,     /*     mov x5, x11 */
+    0xd61f0160,     /*     br x11 */
+    0xd503201f,     /* 1:  nop */
+};
+
+static const uint32_t abort_skip[] = {
+    0xd2c20006,     /*     mov x6, #0x100000000000 */
+    0xd503201f,     /*     nop */
+    0xf94000c4,     /*     ldr x4, [x6] */
+    0xd503201f,     /*     nop */
+};
+
+static const uint32_t mmio[] = {
+    0xd2a12006,     /*     mov x6, #0x9000000 */
+    0xd503201f,     /*     nop */
+    0xb94018c4,     /*     ldr w4, [x6, #24] */
+    0xd503201f,     /*     nop */
+    0xb94018c4,     /*     ldr w4, [x6, #24] */
+    0xb9002264,     /*     str w4, [x19, #32] */
+};
+
+static const uint32_t wfit[] = {
+    0xd53be044,     /*     mrs x4, cntvct_el0 */
+    0x91404084,     /*     add x4, x4, #16, lsl #12 */
+    0xd503201f,     /*     nop */
+    0xd5031024,     /*     wfit x4 */
+    0xd503201f,     /*     nop */
+};
+
+static const uint32_t self_modifying[] = {
+    0x10000086,     /*     adr x6, 1f */
+    0xb85fc0c4,     /*     ldr w4, [x6, #-4] */
+    0x14000004,     /*     b 2f */
+    0xd503201f,     /*     nop */
+    0x00000000,     /* 1:  udf #0 */
+    0x14000006,     /*     b 3f */
+    0xb90000c4,     /* 2:  str w4, [x6] */
+    0xd50b7526,     /*     ic ivau, x6 */
+    0xd5033b9f,     /*     dsb ish */
+    0xd5033fdf,     /*     isb */
+    0x17fffffa,     /*     b 1b */
+    0xd503201f,     /* 3:  nop */
+};
+
+static const uint32_t code_el0[] = {
+    0x100000a9,     /*     adr x9, 1f */
+    0x91400a64,     /*     add x4, x19, #2, lsl #12 */
+    0xd5184024,     /*     msr elr_el1, x4 */
+    0xd5184000,     /*     msr spsr_el1, x0 */
+    0xd69f03e0,     /*     eret */
+    0xd503201f,     /* 1:  nop */
+};
+
+static const uint32_t el0_svc[] = {
+    0xd503201f,     /*     nop */
+    0xd4000001,     /*     svc #0 */
+};
+
+static const uint32_t el0_trap[] = {
+    0xd503201f,     /*     nop */
+    0xd53be044,     /*     mrs x4, cntvct_el0 */
+    0xd503201f,     /*     nop */
+    0xd503201f,     /*     nop */
+};
+
+static const uint32_t el0_step[] = {
+    0xd503201f,     /*     nop */
+    0xd503201f,     /*     nop */
+    0xd503201f,     /*     nop */
+    0xd503201f,     /*     nop */
+};
+
+static const uint32_t el0_a32[] = {
+    0xe1500000,     /*     cmp r0, r0 */
+    0x12811001,     /*     addne r1, r1, #1 */
+    0x17f000f0,     /*     .word 0x17f000f0 */
+    0x02811001,     /*     addeq r1, r1, #1 */
+    0xef000000,     /*     svc #0 */
+};
+
+static const uint32_t el0_a32_undef[] = {
+    0xe1500000,     /*     cmp r0, r0 */
+    0x07f000f0,     /*     .word 0x07f000f0 */
+    0xe320f000,     /*     nop */
+};
+
+static const uint32_t off_and_on[] = {
+    0xd2800024,     /*     mov x4, #1 */
+    0xd503201f,     /*     nop */
+    0xd51b9c44,     /*     msr pmcntenclr_el0, x4 */
+    0xd503201f,     /*     nop */
+    0xd503201f,     /*     nop */
+    0xd51b9c24,     /*     msr pmcntenset_el0, x4 */
+    0xd503201f,     /*     nop */
+};
+
+static const uint32_t overflow[] = {
+    0xd2bfffe4,     /*     mov x4, #0xffff0000 */
+    0xb2781c84,     /*     orr x4, x4, #0xff00 */
+    0xd51be804,     /*     msr pmevcntr0_el0, x4 */
+    0xd503201f,     /* 1:  nop */
+    0xd503201f,     /*     nop */
+    0xd503201f,     /*     nop */
+    0xd503201f,     /*     nop */
+    0xd503201f,     /*     nop */
+    0xd503201f,     /*     nop */
+    0xd53b9e64,     /*     mrs x4, pmovsset_el0 */
+    0xb4ffff24,     /*     cbz x4, 1b */
+    0xd53be800,     /*     mrs x0, pmevcntr0_el0 */
+    0xd65f03c0,     /*     ret */
+};
+
+static const uint32_t overflow_chained[] = {
+    0xd2bfffe4,     /*     mov x4, #0xffff0000 */
+    0xb2781c84,     /*     orr x4, x4, #0xff00 */
+    0xd51be804,     /*     msr pmevcntr0_el0, x4 */
+    0xd2807d04,     /*     mov x4, #1000 */
+    0xd1000484,     /* 1:  sub x4, x4, #1 */
+    0xb5ffffe4,     /*     cbnz x4, 1b */
+    0xd53b9e60,     /*     mrs x0, pmovsset_el0 */
+    0xd65f03c0,     /*     ret */
+};
+
+static const uint32_t count_to[] = {
+    0xd53be802,     /*     mrs x2, pmevcntr0_el0 */
+    0xd1000400,     /* 1:  sub x0, x0, #1 */
+    0xb5ffffe0,     /*     cbnz x0, 1b */
+    0xd53be803,     /*     mrs x3, pmevcntr0_el0 */
+    0xcb020060,     /*     sub x0, x3, x2 */
+    0xd65f03c0,     /*     ret */
+};
+
+static const uint32_t sleep_count_sleep[] = {
+    0xd53be044,     /*     mrs x4, cntvct_el0 */
+    0xd2a80005,     /*     mov x5, #0x40000000 */
+    0x8b050086,     /*     add x6, x4, x5 */
+    0x8b0504c7,     /*     add x7, x6, x5, lsl #1 */
+    0xd2986a08,     /*     mov x8, #50000 */
+    0xd5031026,     /*     wfit x6 */
+    0xd1000508,     /* 1:  sub x8, x8, #1 */
+    0xb5ffffe8,     /*     cbnz x8, 1b */
+    0xd5031027,     /*     wfit x7 */
+    0xd65f03c0,     /*     ret */
+};
+
+static const uint32_t trigger_count_sleep[] = {
+    0xd53be044,     /*     mrs x4, cntvct_el0 */
+    0xd2ac0005,     /*     mov x5, #0x60000000 */
+    0x8b050087,     /*     add x7, x4, x5 */
+    0xd2986a08,     /*     mov x8, #50000 */
+    0x52800026,     /*     mov w6, #1 */
+    0xb9000006,     /*     str w6, [x0] */
+    0xd1000508,     /* 1:  sub x8, x8, #1 */
+    0xb5ffffe8,     /*     cbnz x8, 1b */
+    0xd5031027,     /*     wfit x7 */
+    0xd65f03c0,     /*     ret */
+};
+
+static const struct {
+    const char *name;
+    const uint32_t *code;
+    size_t n;
+    const uint32_t *vector;         /* at all synchronous exceptions */
+    size_t vector_n;
+    const uint32_t *el0;            /* what code_el0 calls */
+    size_t el0_n;
+    uint64_t arg;                   /* x0: SPSR of EL0 */
+    unsigned expect;                /* without the read at the end */
+    uint32_t filter;
+} exact[] = {
+#define CODE(x)     .code = (x), .n = ARRAY_SIZE(x)
+#define VECTOR(x)   .vector = (x), .vector_n = ARRAY_SIZE(x)
+#define EL0(x)      CODE(code_el0), .el0 = (x), .el0_n = ARRAY_SIZE(x)
+    /* R1 */
+    { "straight", CODE(straight), .expect = 3 },
+    { "loop", CODE(loop), .expect = 1 + 1000 * 2 },
+    /* R2: 2 NOPs, SVC, and the ERET of the handler */
+    { "svc", CODE(svc), VECTOR(vector_return), .expect = 2 + 1 + 1 },
+    /* R3: 2 NOPs and the handler */
+    { "undef", CODE(undef), VECTOR(vector_skip), .expect = 2 + 4 },
+    { "brk", CODE(brk_insn), VECTOR(vector_skip), .expect = 2 + 4 },
+    /* R3: MOV, 2 NOPs, handler; the NOP behind the load only once */
+    { "abort", CODE(abort_skip), VECTOR(vector_skip), .expect = 3 + 4 },
+    /* R4: as above and the load, handler of two instructions */
+    { "abort-retried", CODE(abort_skip), VECTOR(vector_fix_address),
+      .expect = 4 + 2 },
+    /* R3: 4, handler, NOP; no instruction at the misaligned PC */
+    { "pc-alignment", CODE(alignment), VECTOR(vector_align),
+      .expect = 4 + 4 + 1 },
+    /* R1: each of them once, though I/O restarts it as a block of its own */
+    { "mmio", CODE(mmio), .expect = 6 },
+    /* R1: the CPU sleeps for a while */
+    { "wfit", CODE(wfit), .expect = 5 },
+    /* R1: the UDF is a NOP when the second branch comes to it */
+    { "self-modifying", CODE(self_modifying), .expect = 3 + 5 + 3 },
+    /* R5: NOP, the CLR, the last NOP, and MOV; not two NOPs and the SET */
+    { "off-and-on", CODE(off_and_on), .expect = 1 + 1 + 1 + 1 },
+    /* R2: 5 and NOP at EL1, NOP and SVC at EL0, handler */
+    { "el0-svc", EL0(el0_svc), VECTOR(vector_to_el1), .arg = SPSR_EL0_64,
+      .expect = 6 + 2 + 4 },
+    /* R5: only NOP and SVC at EL0; and the read at the end is not counted */
+    { "el0-only", EL0(el0_svc), VECTOR(vector_to_el1), .arg = SPSR_EL0_64,
+      .expect = 2 - 1, .filter = FILTER_NOT_EL1 },
+    { "el1-only", EL0(el0_svc), VECTOR(vector_to_el1), .arg = SPSR_EL0_64,
+      .expect = 6 + 4, .filter = FILTER_NOT_EL0 },
+    /* R3: as el0-svc, with one NOP and a trap in the middle of a block */
+    { "el0-trap", EL0(el0_trap), VECTOR(vector_to_el1), .arg = SPSR_EL0_64,
+      .expect = 6 + 1 + 4 },
+    /* R1: 3 steps; handler twice with 6, and once with 2 + 4 */
+    { "single-step", EL0(el0_step), VECTOR(vector_step),
+      .arg = SPSR_EL0_64 | SPSR_SS, .expect = 6 + 3 + 2 * 6 + 6 },
+    /* R3: the step exception comes before the first instruction */
+    { "step-pending", EL0(el0_step), VECTOR(vector_to_el1),
+      .arg = SPSR_EL0_64, .expect = 6 + 0 + 4 },
+    /* R6: 5 at EL0 */
+    { "a32-condition", EL0(el0_a32), VECTOR(vector_to_el1),
+      .arg = SPSR_EL0_32, .expect = 6 + 5 + 4 },
+    /* R3: CMP only */
+    { "a32-undef", EL0(el0_a32_undef), VECTOR(vector_to_el1),
+      .arg = SPSR_EL0_32, .expect = 6 + 1 + 4 },
+};
+
+static Pmcu count_init(const char *args)
+{
+    Pmcu p = { .base = PMCU_BASE, .spi = PMCU_SPI };
+    g_autofree char *file = NULL;
+    uint32_t code[ARRAY_SIZE(firmware)];
+    int fd = g_file_open_tmp("insn-count-XXXXXX", &file, NULL);
+
+    g_assert(fd >= 0);
+    for (int i = 0; i < ARRAY_SIZE(code); i++) {
+        code[i] = cpu_to_le32(firmware[i]);
+    }
+    g_assert_cmpint(write(fd, code, sizeof(code)), ==, sizeof(code));
+    close(fd);
+    p.qts = qtest_initf("-M virt,gic-version=3,pmcu=on -nic none -cpu max "
+                        "-bios %s %s", file, args);
+    unlink(file);
+    return p;
+}
+
+static void guest_put(const Pmcu *p, uint64_t addr, const uint32_t *code,
+                      size_t n)
+{
+    for (int i = 0; i < n; i++) {
+        qtest_writel(p->qts, addr + 4 * i, code[i]);
+    }
+}
+
+/* Let a CPU call a function; do not wait for it. */
+static void guest_start(const Pmcu *p, unsigned cpu, uint64_t arg,
+                        const uint32_t *code, size_t n)
+{
+    guest_put(p, MAILBOX(cpu) + MAILBOX_CODE, code, n);
+    qtest_writeq(p->qts, MAILBOX(cpu) + MAILBOX_ARG, arg);
+    qtest_writeq(p->qts, MAILBOX(cpu) + MAILBOX_FN,
+                 MAILBOX(cpu) + MAILBOX_CODE);
+}
+
+static uint64_t guest_wait(const Pmcu *p, unsigned cpu)
+{
+    for (int i = 0; i < 60000; i++) {
+        if (!qtest_readq(p->qts, MAILBOX(cpu) + MAILBOX_FN)) {
+            return qtest_readq(p->qts, MAILBOX(cpu) + MAILBOX_RESULT);
+        }
+        g_usleep(1000);
+    }
+    g_assert_not_reached();
+}
+
+/* The same, and return its result: argument and result are in x0. */
+static uint64_t guest_call(const Pmcu *p, unsigned cpu, uint64_t arg,
+                           const uint32_t *code, size_t n)
+{
+    guest_start(p, cpu, arg, code, n);
+    return guest_wait(p, cpu);
+}
+
+static uint64_t guest_read(const Pmcu *p, unsigned cpu, uint32_t sysreg)
+{
+    const uint32_t code[] = { INSN_MRS_X0 | sysreg, INSN_RET };
+
+    return guest_call(p, cpu, 0, code, ARRAY_SIZE(code));
+}
+
+static void guest_write(const Pmcu *p, unsigned cpu, uint32_t sysreg,
+                        uint64_t value)
+{
+    const uint32_t code[] = { INSN_MSR_X0 | sysreg, INSN_RET };
+
+    guest_call(p, cpu, value, code, ARRAY_SIZE(code));
+}
+
+/* PSCI_CPU_ON */
+static void guest_cpu_on(const Pmcu *p, unsigned caller, uint64_t mpidr)
+{
+    static const uint32_t code[] = {
+        0xaa0003e1,     /* mov x1, x0 */
+        0xd2800060,     /* mov x0, #0x3 */
+        0xf2b88000,     /* movk x0, #0xc400, lsl #16 */
+        0xd2800002,     /* mov x2, #0x0 */
+        0xd2800003,     /* mov x3, #0x0 */
+        0xd4000002,     /* hvc #0x0 */
+        INSN_RET,
+    };
+
+    g_assert_cmpint(guest_call(p, caller, mpidr, code, ARRAY_SIZE(code)), ==,
+                    0);
+}
+
+/* Let a counter count instructions */
+static void count_setup(const Pmcu *p, unsigned cpu, unsigned counter,
+                        uint32_t filter)
+{
+    guest_write(p, cpu, PMEVTYPER_EL0(counter), EV_INST_RETIRED | filter);
+    guest_write(p, cpu, PMEVCNTR_EL0(counter), 0);
+    guest_write(p, cpu, PMCNTENSET_EL0, 1 << counter);
+    guest_write(p, cpu, PMCR_EL0, PMCR_E | PMCR_LC | PMCR_LP);
+}
+
+static void test_exact(const void *args)
+{
+    Pmcu p = count_init(args);
+    uint32_t code[60];
+
+    count_setup(&p, 0, 0, 0);
+    g_assert_cmphex(guest_read(&p, 0, PMCEID0_EL0) & 0x100, ==, 0x100);
+    guest_write(&p, 0, OSLAR_EL1, 0);
+
+    for (int i = 0; i < ARRAY_SIZE(exact); i++) {
+        size_t n = 0;
+        bool step = g_str_has_suffix(exact[i].name, "step") ||
+                    g_str_has_prefix(exact[i].name, "step");
+
+        for (int v = VECTOR_EL1; v <= VECTOR_EL0_32; v += 0x200) {
+            guest_put(&p, VECTORS(0) + v, exact[i].vector, exact[i].vector_n);
+        }
+        guest_put(&p, EL0_CODE(0), exact[i].el0, exact[i].el0_n);
+        guest_write(&p, 0, MDSCR_EL1, step);
+        guest_write(&p, 0, PMEVTYPER_EL0(0),
+                    EV_INST_RETIRED | exact[i].filter);
+
+        code[n++] = 0xd2800067;     /* mov x7, #3 */
+        code[n++] = INSN_MRS_X2 | PMEVCNTR_EL0(0);
+        memcpy(&code[n], exact[i].code, 4 * exact[i].n);
+        n += exact[i].n;
+        code[n++] = INSN_MRS_X3 | PMEVCNTR_EL0(0);
+        code[n++] = INSN_SUB_X0;
+        code[n++] = INSN_RET;
+
+        /* The second time, everything has been translated */
+        for (int again = 0; again < 2; again++) {
+            uint64_t count = guest_call(&p, 0, exact[i].arg, code, n);
+
+            if (count != exact[i].expect + 1) {
+                g_test_message("%s: %" PRIu64 " and not %u", exact[i].name,
+                               count, exact[i].expect + 1);
+                g_test_fail();
+            }
+        }
+    }
+    qtest_quit(p.qts);
+}
+
+/* What a CPU counts is its own, however the CPUs take turns. */
+static void test_two_cpus(const void *args)
+{
+    g_autofree char *smp = g_strdup_printf("-smp 2 %s", (const char *)args);
+    Pmcu p = count_init(smp);
+    uint64_t n[2] = { 3000000, 1000000 };
+
+    guest_cpu_on(&p, 0, 1);
+    for (int cpu = 0; cpu < 2; cpu++) {
+        count_setup(&p, cpu, 0, 0);
+    }
+    for (int cpu = 0; cpu < 2; cpu++) {
+        guest_start(&p, cpu, n[cpu], count_to, ARRAY_SIZE(count_to));
+    }
+    for (int cpu = 0; cpu < 2; cpu++) {
+        /* R1 */
+        g_assert_cmpint(guest_wait(&p, cpu), ==, 2 * n[cpu] + 1);
+    }
+    /* A CPU that has it off stands still */
+    guest_write(&p, 1, PMCNTENCLR_EL0, 1);
+    n[1] = guest_read(&p, 1, PMEVCNTR_EL0(0));
+    guest_call(&p, 0, 1000, count_to, ARRAY_SIZE(count_to));
+    g_assert_cmpint(guest_read(&p, 1, PMEVCNTR_EL0(0)), ==, n[1]);
+    qtest_quit(p.qts);
+}
+
+/*
+ * A 32-bit counter sets its flag, and the interrupt if that is enabled, at
+ * most one block late.
+ */
+static void test_overflow(const void *args)
+{
+    Pmcu p = count_init(args);
+    g_autofree char *cpu = pmcu_find_device(p.qts, "max-arm-cpu", 0);
+
+    qtest_irq_intercept_out_named(p.qts, cpu, "pmu-interrupt");
+    count_setup(&p, 0, 0, 0);
+    guest_write(&p, 0, PMCR_EL0, PMCR_E | PMCR_LC);
+    for (int irq = 0; irq < 2; irq++) {
+        uint64_t count;
+
+        guest_write(&p, 0, PMINTENSET_EL1, irq);
+        guest_write(&p, 0, PMOVSCLR_EL0, UINT32_MAX);
+        g_assert_false(qtest_get_irq(p.qts, 0));
+
+        /*
+         * It takes 256 instructions to 0. The flag may be up to 7 late (NOPs
+         * and read), which is seen after CBZ, or else after another turn.
+         */
+        count = guest_call(&p, 0, 0, overflow, ARRAY_SIZE(overflow));
+        g_assert_cmpint(count & UINT32_MAX, <=, 8 + 8 + 2);
+        g_assert_cmpint(qtest_get_irq(p.qts, 0), ==, irq);
+        g_assert_cmphex(guest_read(&p, 0, PMOVSSET_EL0), ==, 1);
+        guest_write(&p, 0, PMOVSCLR_EL0, 1);
+        g_assert_false(qtest_get_irq(p.qts, 0));
+
+        /* Blocks that are chained do not miss it */
+        count = guest_call(&p, 0, 0, overflow_chained,
+                           ARRAY_SIZE(overflow_chained));
+        g_assert_cmphex(count, ==, 1);
+        guest_write(&p, 0, PMOVSCLR_EL0, 1);
+        /* There is no second one */
+        guest_write(&p, 0, PMEVCNTR_EL0(0), 0);
+        guest_call(&p, 0, 100000, count_to, ARRAY_SIZE(count_to));
+        g_assert_cmphex(guest_read(&p, 0, PMOVSSET_EL0), ==, 0);
+    }
+    qtest_quit(p.qts);
+}
+
+static void wait_stored(const Pmcu *p, unsigned n)
+{
+    for (int i = 0; i < 60000; i++) {
+        if (pmcu_stored(p) >= n) {
+            return;
+        }
+        g_usleep(1000);
+    }
+    g_assert_not_reached();
+}
+
+static uint64_t pmcu_value(const Pmcu *p, unsigned record)
+{
+    return qtest_readq(p->qts, STORE_BASE + 0xc0 * record + 0x40);
+}
+
+/*
+ * The PMCU reads a CPU that runs. Counter 1 goes on all the time, so that the
+ * CPU knows, too.
+ */
+static void test_pmcu_running(const void *args)
+{
+    const unsigned windows = 100;
+    Pmcu p = count_init(args);
+    PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = windows };
+    uint64_t before, after, first, last, sum = 0;
+
+    pmcu_events(&p, EVENT_BASE, windows, EV_INST_RETIRED);
+    count_setup(&p, 0, 1, 0);
+    before = guest_read(&p, 0, PMEVCNTR_EL0(1));
+    pmcu_start(&p, &run);
+    wait_stored(&p, windows);
+    after = guest_read(&p, 0, PMEVCNTR_EL0(1));
+    for (int i = 0; i < windows; i++) {
+        /* Not negative, which would be more than 2^63 */
+        g_assert_cmpuint(pmcu_value(&p, i), <=, after - before);
+        sum += pmcu_value(&p, i);
+    }
+    g_assert_cmpint(sum, >, 0);
+    /* Windows do not overlap. What is shown late may be a block. */
+    g_assert_cmpint(sum, <=, after - before + 512);
+    pmcu_write(&p, A_INT_CLR, R_INT_STAT_DONE_MASK);
+
+    /* In one long window, nothing gets lost */
+    run.ev_len = 1;
+    run.wait_cnt = 1000 * MS_TICKS;
+    before = guest_read(&p, 0, PMEVCNTR_EL0(1));
+    pmcu_start(&p, &run);
+    first = guest_read(&p, 0, PMEVCNTR_EL0(1));
+    g_usleep(100000);
+    last = guest_read(&p, 0, PMEVCNTR_EL0(1));
+    g_assert_cmpint(pmcu_stored(&p), ==, 0);
+    wait_stored(&p, 1);
+    after = guest_read(&p, 0, PMEVCNTR_EL0(1));
+    g_assert_cmpint(pmcu_value(&p, 0), >=, last - first - 512);
+    g_assert_cmpint(pmcu_value(&p, 0), <=, after - before + 512);
+    pmcu_write(&p, A_INT_CLR, R_INT_STAT_DONE_MASK);
+
+    /* A CPU that does not count yet begins soon */
+    guest_write(&p, 0, PMCNTENCLR_EL0, UINT32_MAX);
+    run.wait_cnt = 500 * MS_TICKS;
+    pmcu_start(&p, &run);
+    wait_stored(&p, 1);
+    g_assert_cmpint(pmcu_value(&p, 0), >, 10000);
+    g_assert_cmpint(pmcu_value(&p, 0), <, 100000000000);
+    qtest_quit(p.qts);
+}
+
+/* The window begins and ends while the CPU sleeps: then it is exact. */
+static void test_pmcu_sleeping(void)
+{
+    Pmcu p = count_init("-accel tcg");
+    PmcuRun run = { PMCU_RUN_DEFAULT, .wait_cnt = 2000 * MS_TICKS };
+
+    pmcu_events(&p, EVENT_BASE, 1, EV_INST_RETIRED);
+    for (int on = 0; on < 2; on++) {
+        if (on) {
+            count_setup(&p, 0, 1, 0);
+        }
+        guest_start(&p, 0, 0, sleep_count_sleep,
+                    ARRAY_SIZE(sleep_count_sleep));
+        g_usleep(100000);
+        pmcu_start(&p, &run);
+        wait_stored(&p, 1);
+        /* R1: the loop, and WFIT */
+        g_assert_cmpint(pmcu_value(&p, 0), ==, 2 * 50000 + 1);
+        pmcu_write(&p, A_INT_CLR, R_INT_STAT_DONE_MASK);
+        guest_wait(&p, 0);
+    }
+    qtest_quit(p.qts);
+}
+
+/*
+ * The CPU opens the window itself, by an I/O access, and sleeps at its end.
+ * R5: The store is not counted, and what is behind it is, even if a jump from
+ * there to a block that does not count has been made before.
+ */
+static void test_pmcu_self(const void *args)
+{
+    static const uint32_t events[] = { EV_CPU_CYCLES, EV_INST_RETIRED };
+    Pmcu p = count_init(args);
+    PmcuRun run = { PMCU_RUN_DEFAULT, .wait_cnt = 800 * MS_TICKS };
+
+    for (int i = 0; i < ARRAY_SIZE(events); i++) {
+        pmcu_events(&p, EVENT_BASE, 1, events[i]);
+        pmcu_program(&p, &run);
+        if (i == 0) {
+            guest_start(&p, 0, p.base + A_FSM_CTRL, trigger_count_sleep,
+                        ARRAY_SIZE(trigger_count_sleep));
+        } else {
+            /* Do not write the code again: that would undo the jumps */
+            qtest_writeq(p.qts, MAILBOX(0) + MAILBOX_FN,
+                         MAILBOX(0) + MAILBOX_CODE);
+        }
+        wait_stored(&p, 1);
+        pmcu_write(&p, A_INT_CLR, R_INT_STAT_DONE_MASK);
+        guest_wait(&p, 0);
+    }
+    /* R1: the loop, and WFIT */
+    g_assert_cmpint(pmcu_value(&p, 0), ==, 2 * 50000 + 1);
+    qtest_quit(p.qts);
+}
+
+/* Blocks in the log of -d exec: all, and those that count */
+static unsigned log_blocks(const char *name, unsigned *counting)
+{
+    g_autofree char *text = NULL;
+    g_auto(GStrv) lines = NULL;
+    unsigned n = 0;
+
+    *counting = 0;
+    g_assert_true(g_file_get_contents(name, &text, NULL, NULL));
+    lines = g_strsplit(text, "\n", 0);
+    for (int i = 0; lines[i]; i++) {
+        unsigned flags;
+        const char *at;
+
+        /* "Trace 0: 0x... [cs_base/pc/flags/cflags]"; the last may be cut */
+        if (!g_str_has_prefix(lines[i], "Trace ") || !lines[i + 1]) {
+            continue;
+        }
+        at = strrchr(lines[i], '/');
+        g_assert(at && sscanf(at, "/%x]", &flags) == 1);
+        n++;
+        *counting += (flags & CF_INSN_COUNT) != 0;
+    }
+    return n;
+}
+
+/* Unless a counter wants it, not one block counts. */
+static void test_off(void)
+{
+    g_autofree char *name = NULL;
+    g_autofree char *args = NULL;
+    int fd = g_file_open_tmp("insn-count-XXXXXX", &name, NULL);
+    PmcuRun run = { PMCU_RUN_DEFAULT };
+    unsigned counting[4];
+    Pmcu p;
+
+    g_assert(fd >= 0);
+    close(fd);
+    args = g_strdup_printf("-accel tcg -d exec -D %s", name);
+    p = count_init(args);
+    /* PMU on, event chosen, but not enabled here: counter, EL, or all */
+    guest_write(&p, 0, PMEVTYPER_EL0(0), EV_INST_RETIRED);
+    guest_write(&p, 0, PMCR_EL0, PMCR_E | PMCR_LC);
+    guest_write(&p, 0, PMEVTYPER_EL0(1), EV_INST_RETIRED | FILTER_NOT_EL1);
+    guest_write(&p, 0, PMEVTYPER_EL0(2), EV_CPU_CYCLES);
+    guest_write(&p, 0, PMCNTENSET_EL0, 6);
+    guest_call(&p, 0, 100, count_to, ARRAY_SIZE(count_to));
+    g_assert_cmpint(log_blocks(name, &counting[0]), >, 0);
+    g_assert_cmpint(counting[0], ==, 0);
+
+    guest_write(&p, 0, PMCNTENSET_EL0, 1);
+    guest_call(&p, 0, 100, count_to, ARRAY_SIZE(count_to));
+    guest_write(&p, 0, PMCNTENCLR_EL0, 1);
+    guest_call(&p, 0, LINGER, count_to, ARRAY_SIZE(count_to));
+    log_blocks(name, &counting[1]);
+    g_assert_cmpint(counting[1], >, 0);
+    guest_call(&p, 0, 100, count_to, ARRAY_SIZE(count_to));
+    log_blocks(name, &counting[2]);
+    g_assert_cmpint(counting[2], ==, counting[1]);
+
+    /* And when the PMCU has finished */
+    pmcu_events(&p, EVENT_BASE, 1, EV_INST_RETIRED);
+    pmcu_start(&p, &run);
+    wait_stored(&p, 1);
+    guest_call(&p, 0, LINGER, count_to, ARRAY_SIZE(count_to));
+    log_blocks(name, &counting[2]);
+    g_assert_cmpint(counting[2], >, counting[1]);
+    guest_call(&p, 0, 100, count_to, ARRAY_SIZE(count_to));
+    log_blocks(name, &counting[3]);
+    g_assert_cmpint(counting[3], ==, counting[2]);
+
+    /* And after a reset, which happens while the CPU is stopped */
+    count_setup(&p, 0, 0, 0);
+    qtest_system_reset(p.qts);
+    guest_call(&p, 0, LINGER, count_to, ARRAY_SIZE(count_to));
+    log_blocks(name, &counting[2]);
+    guest_call(&p, 0, 100, count_to, ARRAY_SIZE(count_to));
+    log_blocks(name, &counting[3]);
+    g_assert_cmpint(counting[3], ==, counting[2]);
+    qtest_quit(p.qts);
+    unlink(name);
+}
+
+/* A counter goes on where it was, and the stream is that of a PMU without */
+static void test_migrate(void)
+{
+    const char *args = "-accel tcg -m 64M";
+    Pmcu p = count_init(args);
+    g_autofree char *file = NULL;
+    g_autofree char *incoming = g_strdup_printf("%s -incoming defer", args);
+    uint64_t before;
+
+    count_setup(&p, 0, 0, 0);
+    guest_write(&p, 0, PMEVCNTR_EL0(0), 1ULL << 40);
+    before = guest_read(&p, 0, PMEVCNTR_EL0(0));
+    file = pmcu_save(p.qts);
+    qtest_quit(p.qts);
+
+    p = count_init(incoming);
+    g_assert_true(pmcu_load(p.qts, file));
+    unlink(file);
+    g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(0)), >, before);
+    g_assert_cmpint(guest_call(&p, 0, 1000, count_to, ARRAY_SIZE(count_to)),
+                    ==, 2001);
+    qtest_quit(p.qts);
+}
+
+/* After a reset nothing counts */
+static void test_reset(void)
+{
+    Pmcu p = count_init("-accel tcg");
+
+    count_setup(&p, 0, 0, 0);
+    qtest_system_reset(p.qts);
+    qtest_writeq(p.qts, MAILBOX(0), 0);
+    guest_call(&p, 0, 100, count_to, ARRAY_SIZE(count_to));
+    g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(0)), ==, 0);
+    count_setup(&p, 0, 0, 0);
+    g_assert_cmpint(guest_call(&p, 0, 1000, count_to, ARRAY_SIZE(count_to)),
+                    ==, 2001);
+    qtest_quit(p.qts);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        const char *args;
+    } modes[] = {
+        { "mttcg", "-accel tcg,thread=multi" },
+        { "single", "-accel tcg,thread=single" },
+        { "one-insn-per-tb", "-accel tcg,one-insn-per-tb=on" },
+        { "icount", "-accel tcg -icount shift=0,sleep=off" },
+        { "icount-10", "-accel tcg -icount shift=10,sleep=on" },
+    };
+
+    g_test_init(&argc, &argv, NULL);
+
+    if (!qtest_has_accel("tcg")) {
+        g_test_skip("No TCG accelerator available");
+        return 0;
+    }
+
+    for (int i = 0; i < ARRAY_SIZE(modes); i++) {
+        g_autofree char *name = g_strdup_printf("insn-count/exact/%s",
+                                                modes[i].name);
+        g_autofree char *two = g_strdup_printf("insn-count/two-cpus/%s",
+                                               modes[i].name);
+        g_autofree char *overflow = g_strdup_printf("insn-count/overflow/%s",
+                                                    modes[i].name);
+
+        qtest_add_data_func(name, modes[i].args, test_exact);
+        qtest_add_data_func(two, modes[i].args, test_two_cpus);
+        qtest_add_data_func(overflow, modes[i].args, test_overflow);
+    }
+    qtest_add_data_func("insn-count/pmcu-running/mttcg", modes[0].args,
+                        test_pmcu_running);
+    qtest_add_data_func("insn-count/pmcu-running/single", modes[1].args,
+                        test_pmcu_running);
+    qtest_add_func("insn-count/pmcu-sleeping", test_pmcu_sleeping);
+    qtest_add_data_func("insn-count/pmcu-self/mttcg", modes[0].args,
+                        test_pmcu_self);
+    qtest_add_data_func("insn-count/pmcu-self/icount", modes[3].args,
+                        test_pmcu_self);
+    qtest_add_func("insn-count/off", test_off);
+    qtest_add_func("insn-count/migrate", test_migrate);
+    qtest_add_func("insn-count/reset", test_reset);
+
+    return g_test_run();
+}
