@@ -21,11 +21,15 @@
 #include "tcg/tcg-op-common.h"
 #include "tcg/tcg-temp-internal.h"
 
-QEMU_BUILD_BUG_ON(sizeof(CPUInsnCount) % 16);
 QEMU_BUILD_BUG_ON(INSN_COUNT_MAX_UNITS + INSN_COUNT_INSN_UNITS >=
                   1 << INSN_COUNT_INSNS_BITS);
 QEMU_BUILD_BUG_ON(TCG_MAX_INSNS * INSN_COUNT_INSN_UNITS >
                   INSN_COUNT_MAX_UNITS);
+
+static CPUInsnCount *insn_count_state(CPUState *cpu)
+{
+    return (void *)cpu + cpu->cc->tcg_ops->insn_count->offset;
+}
 
 bool insn_count_available(void)
 {
@@ -34,7 +38,7 @@ bool insn_count_available(void)
 
 static void insn_count_use(CPUState *cpu, unsigned words)
 {
-    qatomic_set(&cpu->insn_count.words, words);
+    qatomic_set(&insn_count_state(cpu)->words, words);
     cpu->tcg_cflags = deposit32(cpu->tcg_cflags, CF_INSN_COUNT_SHIFT,
                                 INSN_COUNT_WORDS, words);
     if (cpu->cflags_next_tb != -1) {
@@ -46,7 +50,7 @@ static void insn_count_use(CPUState *cpu, unsigned words)
 
 void insn_count_start(CPUState *cpu, unsigned words)
 {
-    CPUInsnCount *c = &cpu->insn_count;
+    CPUInsnCount *c = insn_count_state(cpu);
     unsigned i;
 
     if (words) {
@@ -69,7 +73,7 @@ static void insn_count_empty(CPUState *cpu, unsigned domain,
                              const uint64_t *ahead)
 {
     const InsnCountOps *ops = cpu->cc->tcg_ops->insn_count;
-    CPUInsnCount *c = &cpu->insn_count;
+    CPUInsnCount *c = insn_count_state(cpu);
     uint64_t now[INSN_COUNT_WORDS];
     int64_t left, used;
     unsigned i;
@@ -121,7 +125,7 @@ void insn_count_sync(CPUState *cpu, uintptr_t ra)
 static uint64_t insn_count_sum(CPUState *cpu)
 {
     unsigned domains = cpu->cc->tcg_ops->insn_count->domains;
-    CPUInsnCount *c = &cpu->insn_count;
+    CPUInsnCount *c = insn_count_state(cpu);
     unsigned i, seq;
     uint64_t sum;
 
@@ -138,7 +142,7 @@ static uint64_t insn_count_sum(CPUState *cpu)
 
 uint64_t insn_count_read(CPUState *cpu)
 {
-    CPUInsnCount *c = &cpu->insn_count;
+    CPUInsnCount *c = insn_count_state(cpu);
     uint64_t sum = insn_count_sum(cpu);
 
     g_assert(bql_locked());
@@ -166,7 +170,7 @@ uint64_t insn_count_read(CPUState *cpu)
 static void insn_count_hand_out(CPUState *cpu, unsigned domain, int64_t min)
 {
     unsigned domains = cpu->cc->tcg_ops->insn_count->domains;
-    CPUInsnCount *c = &cpu->insn_count;
+    CPUInsnCount *c = insn_count_state(cpu);
     int64_t due[1 << INSN_COUNT_DOMAINS];
     unsigned i, m;
 
@@ -194,18 +198,23 @@ static void insn_count_hand_out(CPUState *cpu, unsigned domain, int64_t min)
 
 void insn_count_set_due(CPUState *cpu, unsigned domain, const int64_t *due)
 {
-    memcpy(cpu->insn_count.due, due, sizeof(cpu->insn_count.due));
+    CPUInsnCount *c = insn_count_state(cpu);
+
+    memcpy(c->due, due, sizeof(c->due));
     insn_count_hand_out(cpu, domain, 0);
 }
 
 bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
 {
     const InsnCountOps *ops = cpu->cc->tcg_ops->insn_count;
-    CPUInsnCount *c = &cpu->insn_count;
+    CPUInsnCount *c;
     unsigned i;
 
-    if (!(tb_cflags(tb) & CF_INSN_COUNT) ||
-        (int64_t)c->word[tb->count_domain][0] >> INSN_COUNT_UNITS_SHIFT >=
+    if (!(tb_cflags(tb) & CF_INSN_COUNT)) {
+        return false;
+    }
+    c = insn_count_state(cpu);
+    if ((int64_t)c->word[tb->count_domain][0] >> INSN_COUNT_UNITS_SHIFT >=
         tb->count_units) {
         return false;
     }
@@ -227,10 +236,11 @@ bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
 void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
                        const uint64_t *ahead)
 {
+    CPUInsnCount *c = insn_count_state(cpu);
     unsigned i;
 
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
-        cpu->insn_count.word[tb->count_domain][i] -= ahead[i];
+        c->word[tb->count_domain][i] -= ahead[i];
     }
 }
 
@@ -289,8 +299,10 @@ void translator_insn_not_retired(const DisasContextBase *db)
 
 static intptr_t insn_count_offset(const DisasContextBase *db, unsigned word)
 {
+    const InsnCountOps *ops = tcg_ctx->cpu->cc->tcg_ops->insn_count;
+
     /* CPUArchState follows CPUState */
-    return offsetof(CPUState, insn_count.word) - sizeof(CPUState) +
+    return ops->offset - sizeof(CPUState) + offsetof(CPUInsnCount, word) +
            (db->tb->count_domain * INSN_COUNT_WORDS + word) * sizeof(uint64_t);
 }
 

@@ -94,12 +94,12 @@ static void pmu_insn_work(CPUState *cs, run_on_cpu_data asked_at)
 {
     ARMCPU *cpu = ARM_CPU(cs);
 
-    if (cpu->pmu_insn_late && !cs->insn_count.words) {
+    if (cpu->pmu_insn_late && !cpu->insn_count.words) {
         /*
          * With -icount only this CPU has been executing since then, and how
          * much is known. It belongs to the time that the asker has seen.
          */
-        cs->insn_count.total[0][0] += icount_get_raw() - asked_at.host_ulong;
+        cpu->insn_count.total[0][0] += icount_get_raw() - asked_at.host_ulong;
     }
     cpu->pmu_insn_pending = false;
     cpu->pmu_insn_late = false;
@@ -120,11 +120,11 @@ void pmu_insn_update(CPUARMState *env)
     count = insn_count_read(cs);
     in_use = pmu_insn_in_use(env, count, &left);
     if (!cs->created || qemu_cpu_is_self(cs)) {
-        if (in_use || cs->insn_count.wanted) {
+        if (in_use || cpu->insn_count.wanted) {
             pmu_insn_set(cs, count, in_use, left);
         }
     } else if (!cpu->pmu_insn_pending &&
-               (in_use != (qatomic_read(&cs->insn_count.wanted) != 0) ||
+               (in_use != (qatomic_read(&cpu->insn_count.wanted) != 0) ||
                 (in_use && (int64_t)(count + left - cpu->pmu_insn_due) < 0))) {
         run_on_cpu_data now = RUN_ON_CPU_NULL;
 
@@ -147,6 +147,7 @@ static void pmu_insn_deadline(CPUState *cs)
 }
 
 const InsnCountOps arm_insn_count_ops = {
+    .offset = offsetof(ARMCPU, insn_count),
     .domains = 1,
     .lanes = 1,
     .deadline = pmu_insn_deadline,

@@ -82,8 +82,8 @@
  * @seq: held while @word and @total are changed together
  * @shown: the most that insn_count_read() has returned, protected by the BQL
  *
- * A multiple of 16 bytes, so that it does not move other fields of CPUState
- * with respect to CPUArchState: their distances are part of generated code.
+ * It belongs to the target's ArchCPU, behind all fields that generated code
+ * uses, so that nothing moves.
  */
 typedef struct CPUInsnCount {
     uint64_t word[INSN_COUNT_DOMAINS][INSN_COUNT_WORDS];
@@ -95,7 +95,6 @@ typedef struct CPUInsnCount {
     uint8_t wanted;
     QemuSeqLock seq;
     uint64_t shown;
-    uint64_t pad;
 } CPUInsnCount;
 
 /* Where a lane lies; in word 0, between instructions and units */
@@ -107,6 +106,7 @@ typedef struct InsnCountLane {
 
 /**
  * InsnCountOps: what a target counts
+ * @offset: where ArchCPU has its CPUInsnCount
  * @domains: number of its privilege domains
  * @lanes: number of its lanes, with lane 0
  * @lane: layout of lanes 1 and up
@@ -115,6 +115,7 @@ typedef struct InsnCountLane {
  *            the deadlines again.
  */
 typedef struct InsnCountOps {
+    size_t offset;
     unsigned domains;
     unsigned lanes;
     InsnCountLane lane[INSN_COUNT_LANES];

@@ -163,6 +163,7 @@ static void x86_pmu_deadline(CPUState *cs);
  * everything else at most one per unit: that is what bounds the lanes.
  */
 const InsnCountOps x86_insn_count_ops = {
+    .offset = offsetof(X86CPU, insn_count),
     .domains = X86_COUNT_DOMAINS,
     .lanes = X86_COUNT_LANES,
     .lane = {
@@ -379,7 +380,7 @@ static unsigned x86_pmu_words(uint16_t event)
 /* What an event has ever counted in one domain; never goes back */
 static uint64_t x86_pmu_event(X86CPU *cpu, uint16_t event, unsigned domain)
 {
-    const uint64_t *total = CPU(cpu)->insn_count.total[domain];
+    const uint64_t *total = cpu->insn_count.total[domain];
 
     switch (event) {
     case EVENT_INSNS:
@@ -622,7 +623,7 @@ static void x86_pmu_deadline(CPUState *cs)
  */
 void x86_pmu_int_failed(CPUX86State *env)
 {
-    CPUInsnCount *c = &env_cpu(env)->insn_count;
+    CPUInsnCount *c = &env_archcpu(env)->insn_count;
     unsigned domain = env->hflags & HF_CPL_MASK ? X86_COUNT_USER
                                                 : X86_COUNT_KERNEL;
 
@@ -922,7 +923,7 @@ static int x86_pmu_pre_save(void *opaque)
 
     for (d = 0; d < X86_COUNT_DOMAINS; d++) {
         memcpy(&cpu->pmu->saved[d * X86_COUNT_LANES],
-               CPU(cpu)->insn_count.total[d],
+               cpu->insn_count.total[d],
                X86_COUNT_LANES * sizeof(uint64_t));
     }
     return 0;
@@ -948,7 +949,7 @@ static int x86_pmu_post_load(void *opaque, int version_id)
 
     insn_count_sync(CPU(cpu), 0);
     for (d = 0; d < X86_COUNT_DOMAINS; d++) {
-        memcpy(CPU(cpu)->insn_count.total[d],
+        memcpy(cpu->insn_count.total[d],
                &cpu->pmu->saved[d * X86_COUNT_LANES],
                X86_COUNT_LANES * sizeof(uint64_t));
     }
