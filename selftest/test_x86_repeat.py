@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """With -icount, the x86 PMU counts the same in each run, to the last sample."""
 
+import tempfile
+
 import functional
+import ui
 from x86 import PARTS, SAMPLE, Case, run, samples, user_counts
 
 MODEL = 'Icelake-Server-v6,pmu=on'
@@ -14,8 +17,9 @@ class Repeat(Case):
 part kernel;  perf stat -x, -e instructions,cycles,branches busybox md5sum /init
 '''
 
-    def boot(self, *args):
-        return run(self.script, MODEL, smp='1', args=['-icount', 'shift=1,sleep=off', *args])
+    def boot(self, icount, *args):
+        return run(self.script, MODEL, smp='1',
+                   args=['-icount', f'shift=1,{icount}', *args])
 
     def check(self, one, two):
         """Two boots printed the same, and something."""
@@ -24,9 +28,16 @@ part kernel;  perf stat -x, -e instructions,cycles,branches busybox md5sum /init
         for part in one:
             self.assertEqual(one[part], two.get(part), part)
 
+    def test_record_replay(self):
+        """QEMU's replay has the counts, samples, NMIs and kernel log of the recording"""
+        with tempfile.TemporaryDirectory(dir=ui.BUILD) as folder:
+            # A console that is shared with the monitor is not replayed.
+            self.check(*(self.boot(f'rr={what},rrfile={folder}/log', '-monitor', 'none',
+                                   '-serial', 'stdio') for what in ('record', 'replay')))
+
     def test_repeat(self):
         """two boots have the same counts, samples and log; in user space, as without -icount"""
-        boots = [self.boot('-seed', '1', '-rtc', 'base=2026-01-01,clock=vm')
+        boots = [self.boot('sleep=off', '-seed', '1', '-rtc', 'base=2026-01-01,clock=vm')
                  for _ in range(2)]
         self.check(*boots)
         plain = run(self.script, MODEL, smp='1')

@@ -15,6 +15,7 @@
 #include "exec/translation-block.h"
 #include "exec/translator-count.h"
 #include "hw/core/cpu.h"
+#include "internal-common.h"
 #include "qemu/main-loop.h"
 #include "system/tcg.h"
 #include "tcg/tcg.h"
@@ -162,6 +163,20 @@ uint64_t insn_count_read(CPUState *cpu)
     return c->shown;
 }
 
+/* How many units may be counted in @domain before a deadline is reached? */
+static int64_t insn_count_left(const int64_t *due, unsigned domain)
+{
+    int64_t units = INSN_COUNT_NEVER;
+    unsigned m;
+
+    for (m = 1; m < 1 << INSN_COUNT_DOMAINS; m++) {
+        if (m & (1 << domain)) {
+            units = MIN(units, due[m]);
+        }
+    }
+    return units;
+}
+
 /*
  * Hand out budgets so that no deadline can be missed: for each set of
  * domains, all of them together get at most the units that are due. The
@@ -178,13 +193,8 @@ static void insn_count_hand_out(CPUState *cpu, unsigned domain, int64_t min)
     for (i = 0; i < domains; i++) {
         /* The current domain first, then the others */
         unsigned d = i == 0 ? domain : i <= domain ? i - 1 : i;
-        int64_t units = INSN_COUNT_MAX_UNITS;
+        int64_t units = MIN(INSN_COUNT_MAX_UNITS, insn_count_left(due, d));
 
-        for (m = 1; m < 1 << domains; m++) {
-            if (m & (1 << d)) {
-                units = MIN(units, due[m]);
-            }
-        }
         units = MAX(units, d == domain ? min : 0);
         for (m = 1; m < 1 << domains; m++) {
             if ((m & (1 << d)) && due[m] != INSN_COUNT_NEVER) {
@@ -204,11 +214,58 @@ void insn_count_set_due(CPUState *cpu, unsigned domain, const int64_t *due)
     insn_count_hand_out(cpu, domain, 0);
 }
 
-bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
+/* Call the hook if a deadline has been reached. */
+static void insn_count_check(CPUState *cpu)
 {
     const InsnCountOps *ops = cpu->cc->tcg_ops->insn_count;
-    CPUInsnCount *c;
+    CPUInsnCount *c = insn_count_state(cpu);
     unsigned i;
+
+    insn_count_sync(cpu, 0);
+    for (i = 1; i < 1 << ops->domains; i++) {
+        if (c->due[i] <= 0) {
+            ops->deadline(cpu);
+            break;
+        }
+    }
+}
+
+void insn_count_leave(CPUState *cpu)
+{
+    if (cpu->cc->tcg_ops->insn_count && insn_count_state(cpu)->words) {
+        insn_count_check(cpu);
+    }
+}
+
+/* Is a deadline inside @tb? */
+static bool insn_count_reaches(CPUState *cpu, TranslationBlock *tb)
+{
+    const InsnCountOps *ops = cpu->cc->tcg_ops->insn_count;
+    CPUInsnCount *c = insn_count_state(cpu);
+    uint64_t lanes[INSN_COUNT_LANES];
+    uint64_t sum[INSN_COUNT_WORDS];
+    unsigned i;
+
+    if (!c->words ||
+        insn_count_left(c->due, tb->count_domain) >= tb->count_units) {
+        return false;
+    }
+    if (!ops->reaches) {
+        return true;
+    }
+    insn_count_of_tb(tb, sum);
+    lanes[0] = extract64(sum[0], 0, INSN_COUNT_INSNS_BITS);
+    for (i = 1; i < ops->lanes; i++) {
+        const InsnCountLane *l = &ops->lane[i];
+
+        lanes[i] = extract64(sum[l->word], l->shift, l->bits);
+    }
+    return ops->reaches(cpu, tb->count_domain, lanes);
+}
+
+bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
+{
+    CPUInsnCount *c;
 
     if (!(tb_cflags(tb) & CF_INSN_COUNT)) {
         return false;
@@ -219,17 +276,21 @@ bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
         return false;
     }
 
-    insn_count_sync(cpu, 0);
-    for (i = 1; i < 1 << ops->domains; i++) {
-        if (c->due[i] <= 0) {
-            ops->deadline(cpu);
-            break;
-        }
-    }
+    insn_count_check(cpu);
     if (c->words != c->wanted && c->linger < 0) {
         insn_count_use(cpu, c->wanted);
     }
-    insn_count_hand_out(cpu, tb->count_domain, tb->count_units);
+    if (tb->icount > 1 && insn_count_reaches(cpu, tb)) {
+        /*
+         * Where blocks end depends on more than the guest's instructions (on
+         * interrupts, on the budget of -icount), and differs in a replay, so
+         * find the instruction that reaches the deadline one by one.
+         */
+        cpu->cflags_next_tb = (curr_cflags(cpu) & ~CF_COUNT_MASK) | 1;
+        insn_count_hand_out(cpu, tb->count_domain, 0);
+    } else {
+        insn_count_hand_out(cpu, tb->count_domain, tb->count_units);
+    }
     return true;
 }
 

@@ -1,9 +1,9 @@
 /*
  * QTest of the HiSilicon PMCU with CPUs that execute code
  *
- * The CPUs run TCG. Their firmware is a loop that calls functions for the
- * test, which puts them in RAM; see guest_call(). Time is real time here, so
- * windows are measured with "at least"; only under -icount they are exact.
+ * The CPUs run TCG and call functions for the test; see guest_call(). Time is
+ * real time here, so windows are measured with "at least"; only under -icount
+ * they are exact.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -12,39 +12,13 @@
 
 #include "qemu/osdep.h"
 #include "hisi_pmcu-util.h"
-#include "qemu/bswap.h"
 
-/* Each CPU of the (only) cluster has a page here */
-#define MAILBOX_BASE    (RAM_BASE + 0x1000000)
-#define MAILBOX(cpu)    (MAILBOX_BASE + 0x1000 * (cpu))
-#define MAILBOX_FN      0
-#define MAILBOX_ARG     8
-#define MAILBOX_RESULT  16
-#define MAILBOX_CODE    64
-
-#define SVC_LOOP        (MAILBOX_BASE + 0x40000)
+#define SVC_LOOP        (GUEST_MAILBOX(0) + 0x1000)
 
 #define DONE            R_INT_STAT_DONE_MASK
 #define BRK             R_INT_STAT_BRK_MASK
 
-static const uint32_t firmware[] = {
-    0xd53800a1,     /*     mrs     x1, mpidr_el1 */
-    0x92401c21,     /*     and     x1, x1, #0xff */
-    0xd2a82013,     /*     mov     x19, #0x41000000 */
-    0x8b013273,     /*     add     x19, x19, x1, lsl #12 */
-    0xf9400274,     /* 1:  ldr     x20, [x19] */
-    0xb4fffff4,     /*     cbz     x20, 1b */
-    0xf9400660,     /*     ldr     x0, [x19, #8] */
-    0xd63f0280,     /*     blr     x20 */
-    0xf9000a60,     /*     str     x0, [x19, #16] */
-    0xf900027f,     /*     str     xzr, [x19] */
-    0x17fffffa,     /*     b       1b */
-};
-
-#define INSN_RET        0xd65f03c0
 #define INSN_ERET       0xd69f03e0
-#define INSN_MRS_X0     0xd5200000
-#define INSN_MSR_X0     0xd5000000
 
 /* System registers, as in bits 20:5 of MRS and MSR */
 #define CONTEXTIDR_EL1  0x18d020
@@ -63,86 +37,12 @@ static const uint32_t firmware[] = {
 
 static Pmcu tcg_init(const char *args)
 {
-    Pmcu p = { .base = PMCU_BASE, .spi = PMCU_SPI };
-    g_autofree char *file = NULL;
-    uint32_t code[ARRAY_SIZE(firmware)];
-    int fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &file, NULL);
+    g_autofree char *all = g_strdup_printf("-accel tcg %s", args);
+    Pmcu p = guest_init(all);
 
-    g_assert(fd >= 0);
-    for (int i = 0; i < ARRAY_SIZE(code); i++) {
-        code[i] = cpu_to_le32(firmware[i]);
-    }
-    g_assert_cmpint(write(fd, code, sizeof(code)), ==, sizeof(code));
-    close(fd);
-    p.qts = qtest_initf("-accel tcg -M virt,gic-version=3,pmcu=on -nic none "
-                        "-bios %s %s", file, args);
-    unlink(file);
     pmcu_write(&p, A_INT_EN, DONE | BRK);
     pmcu_events(&p, EVENT_BASE, HISI_PMCU_MAX_EV_LEN, EV_CPU_CYCLES);
     return p;
-}
-
-/* Let a CPU call a function of up to 12 instructions; do not wait for it. */
-static void guest_start(const Pmcu *p, unsigned cpu, uint64_t arg,
-                        const uint32_t *code, size_t n)
-{
-    g_assert_cmpint(n, <=, 12);
-    for (int i = 0; i < n; i++) {
-        qtest_writel(p->qts, MAILBOX(cpu) + MAILBOX_CODE + 4 * i, code[i]);
-    }
-    qtest_writeq(p->qts, MAILBOX(cpu) + MAILBOX_ARG, arg);
-    qtest_writeq(p->qts, MAILBOX(cpu) + MAILBOX_FN,
-                 MAILBOX(cpu) + MAILBOX_CODE);
-}
-
-/* The same, and return its result: argument and result are in x0. */
-static uint64_t guest_call(const Pmcu *p, unsigned cpu, uint64_t arg,
-                           const uint32_t *code, size_t n)
-{
-    guest_start(p, cpu, arg, code, n);
-    for (int i = 0; i < 10000; i++) {
-        if (!qtest_readq(p->qts, MAILBOX(cpu) + MAILBOX_FN)) {
-            return qtest_readq(p->qts, MAILBOX(cpu) + MAILBOX_RESULT);
-        }
-        g_usleep(1000);
-    }
-    g_assert_not_reached();
-}
-
-static uint64_t guest_read(const Pmcu *p, unsigned cpu, uint32_t sysreg)
-{
-    const uint32_t code[] = { INSN_MRS_X0 | sysreg, INSN_RET };
-
-    return guest_call(p, cpu, 0, code, ARRAY_SIZE(code));
-}
-
-static void guest_write(const Pmcu *p, unsigned cpu, uint32_t sysreg,
-                        uint64_t value)
-{
-    const uint32_t code[] = { INSN_MSR_X0 | sysreg, INSN_RET };
-
-    guest_call(p, cpu, value, code, ARRAY_SIZE(code));
-}
-
-/* PSCI_CPU_ON */
-static void guest_cpu_on(const Pmcu *p, unsigned caller, uint64_t mpidr,
-                         bool have_el2)
-{
-    const uint32_t code[] = {
-        0xaa0003e1,     /* mov     x1, x0 */
-        0xd2800060,     /* mov     x0, #0x3 */
-        0xf2b88000,     /* movk    x0, #0xc400, lsl #16 */
-        0xd2800002,     /* mov     x2, #0x0 */
-        0xd2800003,     /* mov     x3, #0x0 */
-        have_el2 ?
-        0xd4000003 :    /* smc     #0x0 */
-        0xd4000002,     /* hvc     #0x0 */
-        INSN_RET,
-    };
-
-    qtest_writeq(p->qts, MAILBOX(mpidr & 0xff) + MAILBOX_FN, 0);
-    g_assert_cmpint(guest_call(p, caller, mpidr, code, ARRAY_SIZE(code)), ==,
-                    0);
 }
 
 /* PSCI_CPU_OFF, on a machine without EL2; it is off very soon after that. */
@@ -158,21 +58,10 @@ static void guest_cpu_off(const Pmcu *p, unsigned cpu)
     g_usleep(20000);
 }
 
-static void wait_stored(const Pmcu *p, unsigned n)
-{
-    for (int i = 0; i < 60000; i++) {
-        if (pmcu_stored(p) >= n) {
-            return;
-        }
-        g_usleep(1000);
-    }
-    g_assert_not_reached();
-}
-
 static void run_to_end(const Pmcu *p, const PmcuRun *run)
 {
     pmcu_start(p, run);
-    wait_stored(p, run->nr_loop * run->ev_len / run->nr_pmu);
+    pmcu_wait_stored(p, run->nr_loop * run->ev_len / run->nr_pmu);
     g_assert_cmpint(pmcu_error(p), ==, 0);
     g_assert_cmphex(pmcu_read(p, A_INT_STAT), ==, DONE);
     pmcu_write(p, A_INT_CLR, DONE);
@@ -241,15 +130,15 @@ static void test_cpu_power(void)
     pmcu_start(&p, &run);
     guest_cpu_on(&p, 0, 1, false);                 /* on in window 0 */
     g_assert_cmpint(pmcu_stored(&p), ==, 0);
-    wait_stored(&p, 2);
+    pmcu_wait_stored(&p, 2);
     guest_cpu_off(&p, 1);                   /* off and on in window 2 */
     guest_cpu_on(&p, 0, 1, false);
     guest_write(&p, 1, CONTEXTIDR_EL1, 0x1234);
     g_assert_cmpint(pmcu_stored(&p), ==, 2);
-    wait_stored(&p, 4);
+    pmcu_wait_stored(&p, 4);
     guest_cpu_off(&p, 1);                   /* off in window 4 */
     g_assert_cmpint(pmcu_stored(&p), ==, 4);
-    wait_stored(&p, 5);
+    pmcu_wait_stored(&p, 5);
 
     for (int i = 0; i < 5; i++) {
         uint64_t rec = STORE_BASE + 0xc0 * i;
@@ -518,7 +407,7 @@ static void test_icount(void)
         Pmcu p = tcg_init("-cpu max -icount shift=0,sleep=off");
 
         for (int e = 0; e < 60; e += 3) {
-            qtest_writel(p.qts, EVENT_BASE + 4 * e, 0x08);  /* INST_RETIRED */
+            qtest_writel(p.qts, EVENT_BASE + 4 * e, EV_INST_RETIRED);
         }
         run_to_end(&p, &run);
         for (int r = 0; r < 20; r++) {
@@ -549,7 +438,7 @@ static void test_migrate(void)
 
     qtest_memset(p.qts, STORE_BASE, CANARY, (n + 1) * 0xc0);
     pmcu_start(&p, &run);
-    wait_stored(&p, 100);
+    pmcu_wait_stored(&p, 100);
     file = pmcu_save(p.qts);
     before = pmcu_stored(&p);
     g_assert_cmpint(before, <, n);
@@ -559,7 +448,7 @@ static void test_migrate(void)
     g_assert_true(pmcu_load(p.qts, file));
     unlink(file);
     g_assert_cmpint(pmcu_stored(&p), >=, before);
-    wait_stored(&p, n);
+    pmcu_wait_stored(&p, n);
     g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==, n << 16);
     g_assert_cmphex(pmcu_read(&p, A_INT_STAT), ==, DONE);
     for (unsigned i = 0; i < n; i++) {

@@ -19,6 +19,123 @@
 #define FDT_PROP        3
 #define FDT_NOP         4
 
+static const uint32_t guest_firmware[] = {
+    0xd53800a1,     /*     mrs     x1, mpidr_el1 */
+    0x92401c21,     /*     and     x1, x1, #0xff */
+    0xd2a82013,     /*     mov     x19, #0x41000000 */
+    0x8b014273,     /*     add     x19, x19, x1, lsl #16 */
+    0x91400661,     /*     add     x1, x19, #0x1000 */
+    0xd518c001,     /*     msr     vbar_el1, x1 */
+    0xd5033fdf,     /*     isb */
+    0xf9400274,     /* 1:  ldr     x20, [x19] */
+    0xb4fffff4,     /*     cbz     x20, 1b */
+    0xf9400660,     /*     ldr     x0, [x19, #8] */
+    0xd63f0280,     /*     blr     x20 */
+    0xf9000a60,     /*     str     x0, [x19, #16] */
+    0xf900027f,     /*     str     xzr, [x19] */
+    0x17fffffa,     /*     b       1b */
+};
+
+void pmcu_wait_stored(const Pmcu *p, unsigned n)
+{
+    for (int i = 0; i < 60000; i++) {
+        if (pmcu_stored(p) >= n) {
+            return;
+        }
+        g_usleep(1000);
+    }
+    g_assert_not_reached();
+}
+
+Pmcu guest_init(const char *args)
+{
+    Pmcu p = { .base = PMCU_BASE, .spi = PMCU_SPI };
+    g_autofree char *file = NULL;
+    uint32_t code[ARRAY_SIZE(guest_firmware)];
+    int fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &file, NULL);
+
+    g_assert(fd >= 0);
+    for (int i = 0; i < ARRAY_SIZE(code); i++) {
+        code[i] = cpu_to_le32(guest_firmware[i]);
+    }
+    g_assert_cmpint(write(fd, code, sizeof(code)), ==, sizeof(code));
+    close(fd);
+    p.qts = qtest_initf("-M virt,gic-version=3,pmcu=on -nic none -bios %s %s",
+                        file, args);
+    unlink(file);
+    return p;
+}
+
+void guest_put(const Pmcu *p, uint64_t addr, const uint32_t *code, size_t n)
+{
+    for (int i = 0; i < n; i++) {
+        qtest_writel(p->qts, addr + 4 * i, code[i]);
+    }
+}
+
+void guest_start(const Pmcu *p, unsigned cpu, uint64_t arg,
+                 const uint32_t *code, size_t n)
+{
+    g_assert_cmpint(GUEST_CODE + 4 * n, <=,
+                    GUEST_VECTORS(0) - GUEST_MAILBOX(0));
+    guest_put(p, GUEST_MAILBOX(cpu) + GUEST_CODE, code, n);
+    qtest_writeq(p->qts, GUEST_MAILBOX(cpu) + GUEST_ARG, arg);
+    qtest_writeq(p->qts, GUEST_MAILBOX(cpu) + GUEST_FN,
+                 GUEST_MAILBOX(cpu) + GUEST_CODE);
+}
+
+uint64_t guest_wait(const Pmcu *p, unsigned cpu)
+{
+    for (int i = 0; i < 60000; i++) {
+        if (!qtest_readq(p->qts, GUEST_MAILBOX(cpu) + GUEST_FN)) {
+            return qtest_readq(p->qts, GUEST_MAILBOX(cpu) + GUEST_RESULT);
+        }
+        g_usleep(1000);
+    }
+    g_assert_not_reached();
+}
+
+uint64_t guest_call(const Pmcu *p, unsigned cpu, uint64_t arg,
+                    const uint32_t *code, size_t n)
+{
+    guest_start(p, cpu, arg, code, n);
+    return guest_wait(p, cpu);
+}
+
+uint64_t guest_read(const Pmcu *p, unsigned cpu, uint32_t sysreg)
+{
+    const uint32_t code[] = { INSN_MRS_X0 | sysreg, INSN_RET };
+
+    return guest_call(p, cpu, 0, code, ARRAY_SIZE(code));
+}
+
+void guest_write(const Pmcu *p, unsigned cpu, uint32_t sysreg, uint64_t value)
+{
+    const uint32_t code[] = { INSN_MSR_X0 | sysreg, INSN_RET };
+
+    guest_call(p, cpu, value, code, ARRAY_SIZE(code));
+}
+
+void guest_cpu_on(const Pmcu *p, unsigned caller, uint64_t mpidr,
+                  bool have_el2)
+{
+    const uint32_t code[] = {
+        0xaa0003e1,     /* mov     x1, x0 */
+        0xd2800060,     /* mov     x0, #0x3 */
+        0xf2b88000,     /* movk    x0, #0xc400, lsl #16 */
+        0xd2800002,     /* mov     x2, #0x0 */
+        0xd2800003,     /* mov     x3, #0x0 */
+        have_el2 ?
+        0xd4000003 :    /* smc     #0x0 */
+        0xd4000002,     /* hvc     #0x0 */
+        INSN_RET,
+    };
+
+    qtest_writeq(p->qts, GUEST_MAILBOX(mpidr & 0xff) + GUEST_FN, 0);
+    g_assert_cmpint(guest_call(p, caller, mpidr, code, ARRAY_SIZE(code)), ==,
+                    0);
+}
+
 char *pmcu_find_device(QTestState *qts, const char *type, unsigned nth)
 {
     g_autofree char *child = g_strdup_printf("child<%s>", type);

@@ -27,6 +27,7 @@
 
 /* PMUv3 event numbers and filter bits */
 #define EV_SW_INCR          0x00
+#define EV_INST_RETIRED     0x08
 #define EV_L2D_CACHE        0x16            /* nothing that QEMU can count */
 #define EV_CPU_CYCLES       0x11
 #define EV_NULL             0xc000
@@ -144,6 +145,50 @@ static inline void pmcu_events(const Pmcu *p, uint64_t addr, unsigned n,
         qtest_writel(p->qts, addr + 4 * i, event);
     }
 }
+
+/* Wait until @n records have been stored. */
+void pmcu_wait_stored(const Pmcu *p, unsigned n);
+
+/*
+ * CPUs that run TCG. Their firmware is a loop that calls functions for the
+ * test. Each has 64 KiB: mailbox and code, and from 4096 its vectors, which
+ * belong to the test, as the rest does.
+ */
+#define GUEST_MAILBOX(cpu)  (RAM_BASE + 0x1000000 + 0x10000 * (cpu))
+#define GUEST_FN            0
+#define GUEST_ARG           8
+#define GUEST_RESULT        16
+#define GUEST_CODE          64
+#define GUEST_VECTORS(cpu)  (GUEST_MAILBOX(cpu) + 0x1000)
+
+#define INSN_RET            0xd65f03c0
+/* With a system register, as in bits 20:5 */
+#define INSN_MRS_X0         0xd5200000
+#define INSN_MSR_X0         0xd5000000
+
+/* A machine with the firmware; @args say the accelerator and the CPU. */
+Pmcu guest_init(const char *args);
+
+void guest_put(const Pmcu *p, uint64_t addr, const uint32_t *code, size_t n);
+
+/*
+ * Let a CPU call a function of @n instructions: argument and result are in
+ * x0, and x19 is the CPU's mailbox. guest_wait() returns the result.
+ */
+void guest_start(const Pmcu *p, unsigned cpu, uint64_t arg,
+                 const uint32_t *code, size_t n);
+uint64_t guest_wait(const Pmcu *p, unsigned cpu);
+uint64_t guest_call(const Pmcu *p, unsigned cpu, uint64_t arg,
+                    const uint32_t *code, size_t n);
+
+/* Access a system register, named as in bits 20:5 of MRS and MSR */
+uint64_t guest_read(const Pmcu *p, unsigned cpu, uint32_t sysreg);
+void guest_write(const Pmcu *p, unsigned cpu, uint32_t sysreg,
+                 uint64_t value);
+
+/* PSCI_CPU_ON */
+void guest_cpu_on(const Pmcu *p, unsigned caller, uint64_t mpidr,
+                  bool have_el2);
 
 /* The QOM path of the @nth object of a type among the machine's devices */
 char *pmcu_find_device(QTestState *qts, const char *type, unsigned nth);

@@ -1,9 +1,9 @@
 /*
  * QTest of the counts of retired instructions, through Arm's INST_RETIRED
  *
- * The CPUs run TCG. Their firmware is a loop that calls functions for the
- * test. Between two reads of a counter there must be exactly the instructions
- * that stand between them in the code, and the second read. The rules:
+ * The CPUs run TCG and call functions for the test; see guest_call(). Between
+ * two reads of a counter there must be exactly the instructions that stand
+ * between them in the code, and the second read. The rules:
  *
  *  R1 An instruction counts once if it is executed, loops each time around.
  *  R2 SVC has been executed when its exception is taken.
@@ -20,22 +20,11 @@
 
 #include "qemu/osdep.h"
 #include "hisi_pmcu-util.h"
-#include "qemu/bswap.h"
 
-/* Each CPU has 64 KiB */
-#define MAILBOX(cpu)    (0x41000000 + 0x10000 * (cpu))
-#define MAILBOX_FN      0
-#define MAILBOX_ARG     8
-#define MAILBOX_RESULT  16
-#define MAILBOX_DATA    32
-#define MAILBOX_CODE    64
-#define VECTORS(cpu)    (MAILBOX(cpu) + 0x1000)
 #define VECTOR_EL1      0x200   /* synchronous exceptions */
 #define VECTOR_EL0_64   0x400
 #define VECTOR_EL0_32   0x600
-#define EL0_CODE(cpu)   (MAILBOX(cpu) + 0x2000)
-
-#define EV_INST_RETIRED 0x08
+#define EL0_CODE(cpu)   (GUEST_MAILBOX(cpu) + 0x2000)
 
 /* The bits CF_INSN_COUNT in the flags of a block in the log */
 #define CF_INSN_COUNT   0x00380000
@@ -47,13 +36,9 @@
 #define SPSR_EL0_32     0x1d0
 #define SPSR_SS         0x200000
 
-#define INSN_NOP        0xd503201f
-#define INSN_RET        0xd65f03c0
-#define INSN_MRS_X0     0xd5200000
 #define INSN_MRS_X2     0xd5200002
 #define INSN_MRS_X3     0xd5200003
 #define INSN_SUB_X0     0xcb020060      /* sub x0, x3, x2 */
-#define INSN_MSR_X0     0xd5000000
 
 /* System registers, as in bits 20:5 of MRS and MSR */
 #define MDSCR_EL1       0x100240
@@ -73,23 +58,6 @@
 #define PMCR_LP         0x80
 #define FILTER_NOT_EL1  0x80000000
 #define FILTER_NOT_EL0  0x40000000
-
-static const uint32_t firmware[] = {
-    0xd53800a1,     /*     mrs x1, mpidr_el1 */
-    0x92401c21,     /*     and x1, x1, #0xff */
-    0xd2a82013,     /*     mov x19, #0x41000000 */
-    0x8b014273,     /*     add x19, x19, x1, lsl #16 */
-    0x91400661,     /*     add x1, x19, #0x1000 */
-    0xd518c001,     /*     msr vbar_el1, x1 */
-    0xd5033fdf,     /*     isb */
-    0xf9400274,     /* 1:  ldr x20, [x19] */
-    0xb4fffff4,     /*     cbz x20, 1b */
-    0xf9400660,     /*     ldr x0, [x19, #8] */
-    0xd63f0280,     /*     blr x20 */
-    0xf9000a60,     /*     str x0, [x19, #16] */
-    0xf900027f,     /*     str xzr, [x19] */
-    0x17fffffa,     /*     b 1b */
-};
 
 static const uint32_t vector_return[] = {
     0xd69f03e0,     /*     eret */
@@ -391,90 +359,9 @@ static const struct {
 
 static Pmcu count_init(const char *args)
 {
-    Pmcu p = { .base = PMCU_BASE, .spi = PMCU_SPI };
-    g_autofree char *file = NULL;
-    uint32_t code[ARRAY_SIZE(firmware)];
-    int fd = g_file_open_tmp("insn-count-XXXXXX", &file, NULL);
+    g_autofree char *all = g_strdup_printf("-cpu max %s", args);
 
-    g_assert(fd >= 0);
-    for (int i = 0; i < ARRAY_SIZE(code); i++) {
-        code[i] = cpu_to_le32(firmware[i]);
-    }
-    g_assert_cmpint(write(fd, code, sizeof(code)), ==, sizeof(code));
-    close(fd);
-    p.qts = qtest_initf("-M virt,gic-version=3,pmcu=on -nic none -cpu max "
-                        "-bios %s %s", file, args);
-    unlink(file);
-    return p;
-}
-
-static void guest_put(const Pmcu *p, uint64_t addr, const uint32_t *code,
-                      size_t n)
-{
-    for (int i = 0; i < n; i++) {
-        qtest_writel(p->qts, addr + 4 * i, code[i]);
-    }
-}
-
-/* Let a CPU call a function; do not wait for it. */
-static void guest_start(const Pmcu *p, unsigned cpu, uint64_t arg,
-                        const uint32_t *code, size_t n)
-{
-    guest_put(p, MAILBOX(cpu) + MAILBOX_CODE, code, n);
-    qtest_writeq(p->qts, MAILBOX(cpu) + MAILBOX_ARG, arg);
-    qtest_writeq(p->qts, MAILBOX(cpu) + MAILBOX_FN,
-                 MAILBOX(cpu) + MAILBOX_CODE);
-}
-
-static uint64_t guest_wait(const Pmcu *p, unsigned cpu)
-{
-    for (int i = 0; i < 60000; i++) {
-        if (!qtest_readq(p->qts, MAILBOX(cpu) + MAILBOX_FN)) {
-            return qtest_readq(p->qts, MAILBOX(cpu) + MAILBOX_RESULT);
-        }
-        g_usleep(1000);
-    }
-    g_assert_not_reached();
-}
-
-/* The same, and return its result: argument and result are in x0. */
-static uint64_t guest_call(const Pmcu *p, unsigned cpu, uint64_t arg,
-                           const uint32_t *code, size_t n)
-{
-    guest_start(p, cpu, arg, code, n);
-    return guest_wait(p, cpu);
-}
-
-static uint64_t guest_read(const Pmcu *p, unsigned cpu, uint32_t sysreg)
-{
-    const uint32_t code[] = { INSN_MRS_X0 | sysreg, INSN_RET };
-
-    return guest_call(p, cpu, 0, code, ARRAY_SIZE(code));
-}
-
-static void guest_write(const Pmcu *p, unsigned cpu, uint32_t sysreg,
-                        uint64_t value)
-{
-    const uint32_t code[] = { INSN_MSR_X0 | sysreg, INSN_RET };
-
-    guest_call(p, cpu, value, code, ARRAY_SIZE(code));
-}
-
-/* PSCI_CPU_ON */
-static void guest_cpu_on(const Pmcu *p, unsigned caller, uint64_t mpidr)
-{
-    static const uint32_t code[] = {
-        0xaa0003e1,     /* mov x1, x0 */
-        0xd2800060,     /* mov x0, #0x3 */
-        0xf2b88000,     /* movk x0, #0xc400, lsl #16 */
-        0xd2800002,     /* mov x2, #0x0 */
-        0xd2800003,     /* mov x3, #0x0 */
-        0xd4000002,     /* hvc #0x0 */
-        INSN_RET,
-    };
-
-    g_assert_cmpint(guest_call(p, caller, mpidr, code, ARRAY_SIZE(code)), ==,
-                    0);
+    return guest_init(all);
 }
 
 /* Let a counter count instructions */
@@ -502,7 +389,8 @@ static void test_exact(const void *args)
                     g_str_has_prefix(exact[i].name, "step");
 
         for (int v = VECTOR_EL1; v <= VECTOR_EL0_32; v += 0x200) {
-            guest_put(&p, VECTORS(0) + v, exact[i].vector, exact[i].vector_n);
+            guest_put(&p, GUEST_VECTORS(0) + v, exact[i].vector,
+                      exact[i].vector_n);
         }
         guest_put(&p, EL0_CODE(0), exact[i].el0, exact[i].el0_n);
         guest_write(&p, 0, MDSCR_EL1, step);
@@ -538,7 +426,7 @@ static void test_two_cpus(const void *args)
     Pmcu p = count_init(smp);
     uint64_t n[2] = { 3000000, 1000000 };
 
-    guest_cpu_on(&p, 0, 1);
+    guest_cpu_on(&p, 0, 1, false);
     for (int cpu = 0; cpu < 2; cpu++) {
         count_setup(&p, cpu, 0, 0);
     }
@@ -558,8 +446,8 @@ static void test_two_cpus(const void *args)
 }
 
 /*
- * A 32-bit counter sets its flag, and the interrupt if that is enabled, at
- * most one block late.
+ * A 32-bit counter sets its flag, and the interrupt if that is enabled, with
+ * the instruction that overflows it.
  */
 static void test_overflow(const void *args)
 {
@@ -577,11 +465,11 @@ static void test_overflow(const void *args)
         g_assert_false(qtest_get_irq(p.qts, 0));
 
         /*
-         * It takes 256 instructions to 0. The flag may be up to 7 late (NOPs
-         * and read), which is seen after CBZ, or else after another turn.
+         * It takes 256 instructions to 0: MSR, 31 turns of 8, and 7 more, the
+         * last of which reads the flag before that. Then CBZ and one turn.
          */
         count = guest_call(&p, 0, 0, overflow, ARRAY_SIZE(overflow));
-        g_assert_cmpint(count & UINT32_MAX, <=, 8 + 8 + 2);
+        g_assert_cmpint(count & UINT32_MAX, ==, 1 + 8);
         g_assert_cmpint(qtest_get_irq(p.qts, 0), ==, irq);
         g_assert_cmphex(guest_read(&p, 0, PMOVSSET_EL0), ==, 1);
         guest_write(&p, 0, PMOVSCLR_EL0, 1);
@@ -598,17 +486,6 @@ static void test_overflow(const void *args)
         g_assert_cmphex(guest_read(&p, 0, PMOVSSET_EL0), ==, 0);
     }
     qtest_quit(p.qts);
-}
-
-static void wait_stored(const Pmcu *p, unsigned n)
-{
-    for (int i = 0; i < 60000; i++) {
-        if (pmcu_stored(p) >= n) {
-            return;
-        }
-        g_usleep(1000);
-    }
-    g_assert_not_reached();
 }
 
 static uint64_t pmcu_value(const Pmcu *p, unsigned record)
@@ -631,7 +508,7 @@ static void test_pmcu_running(const void *args)
     count_setup(&p, 0, 1, 0);
     before = guest_read(&p, 0, PMEVCNTR_EL0(1));
     pmcu_start(&p, &run);
-    wait_stored(&p, windows);
+    pmcu_wait_stored(&p, windows);
     after = guest_read(&p, 0, PMEVCNTR_EL0(1));
     for (int i = 0; i < windows; i++) {
         /* Not negative, which would be more than 2^63 */
@@ -652,7 +529,7 @@ static void test_pmcu_running(const void *args)
     g_usleep(100000);
     last = guest_read(&p, 0, PMEVCNTR_EL0(1));
     g_assert_cmpint(pmcu_stored(&p), ==, 0);
-    wait_stored(&p, 1);
+    pmcu_wait_stored(&p, 1);
     after = guest_read(&p, 0, PMEVCNTR_EL0(1));
     g_assert_cmpint(pmcu_value(&p, 0), >=, last - first - 512);
     g_assert_cmpint(pmcu_value(&p, 0), <=, after - before + 512);
@@ -662,7 +539,7 @@ static void test_pmcu_running(const void *args)
     guest_write(&p, 0, PMCNTENCLR_EL0, UINT32_MAX);
     run.wait_cnt = 500 * MS_TICKS;
     pmcu_start(&p, &run);
-    wait_stored(&p, 1);
+    pmcu_wait_stored(&p, 1);
     g_assert_cmpint(pmcu_value(&p, 0), >, 10000);
     g_assert_cmpint(pmcu_value(&p, 0), <, 100000000000);
     qtest_quit(p.qts);
@@ -683,7 +560,7 @@ static void test_pmcu_sleeping(void)
                     ARRAY_SIZE(sleep_count_sleep));
         g_usleep(100000);
         pmcu_start(&p, &run);
-        wait_stored(&p, 1);
+        pmcu_wait_stored(&p, 1);
         /* R1: the loop, and WFIT */
         g_assert_cmpint(pmcu_value(&p, 0), ==, 2 * 50000 + 1);
         pmcu_write(&p, A_INT_CLR, R_INT_STAT_DONE_MASK);
@@ -711,10 +588,10 @@ static void test_pmcu_self(const void *args)
                         ARRAY_SIZE(trigger_count_sleep));
         } else {
             /* Do not write the code again: that would undo the jumps */
-            qtest_writeq(p.qts, MAILBOX(0) + MAILBOX_FN,
-                         MAILBOX(0) + MAILBOX_CODE);
+            qtest_writeq(p.qts, GUEST_MAILBOX(0) + GUEST_FN,
+                         GUEST_MAILBOX(0) + GUEST_CODE);
         }
-        wait_stored(&p, 1);
+        pmcu_wait_stored(&p, 1);
         pmcu_write(&p, A_INT_CLR, R_INT_STAT_DONE_MASK);
         guest_wait(&p, 0);
     }
@@ -786,7 +663,7 @@ static void test_off(void)
     /* And when the PMCU has finished */
     pmcu_events(&p, EVENT_BASE, 1, EV_INST_RETIRED);
     pmcu_start(&p, &run);
-    wait_stored(&p, 1);
+    pmcu_wait_stored(&p, 1);
     guest_call(&p, 0, LINGER, count_to, ARRAY_SIZE(count_to));
     log_blocks(name, &counting[2]);
     g_assert_cmpint(counting[2], >, counting[1]);
@@ -837,7 +714,7 @@ static void test_reset(void)
 
     count_setup(&p, 0, 0, 0);
     qtest_system_reset(p.qts);
-    qtest_writeq(p.qts, MAILBOX(0), 0);
+    qtest_writeq(p.qts, GUEST_MAILBOX(0), 0);
     guest_call(&p, 0, 100, count_to, ARRAY_SIZE(count_to));
     g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(0)), ==, 0);
     count_setup(&p, 0, 0, 0);

@@ -24,8 +24,8 @@
  *    which it does not include, wherever in a block that is.
  *  - A deadline is a number of units: "call me before more than that are
  *    counted in these domains". An instruction is one unit, unless the target
- *    says more. The hook is called between two blocks; what is counted
- *    before that is at most one block too much.
+ *    says more. The hook is called right behind the instruction that reaches
+ *    the deadline, in whatever blocks that is translated.
  *  - It works the same with MTTCG, -icount, record/replay, and
  *    one-insn-per-tb. It is not there in user-mode binaries and on 32-bit
  *    hosts.
@@ -113,6 +113,9 @@ typedef struct InsnCountLane {
  * @deadline: called on the vCPU's thread between two blocks, without the BQL,
  *            when a deadline is reached. The totals are exact. It must set
  *            the deadlines again.
+ * @reaches: does it matter if that is called only behind a block that counts
+ *           these lanes in this domain? They do not include what the block
+ *           counts by translator_count_here(). If NULL, it does matter.
  */
 typedef struct InsnCountOps {
     size_t offset;
@@ -120,6 +123,7 @@ typedef struct InsnCountOps {
     unsigned lanes;
     InsnCountLane lane[INSN_COUNT_LANES];
     void (*deadline)(CPUState *cpu);
+    bool (*reaches)(CPUState *cpu, unsigned domain, const uint64_t *lanes);
 } InsnCountOps;
 
 /* Can this accelerator count at all? */
@@ -148,13 +152,6 @@ void insn_count_sync(CPUState *cpu, uintptr_t ra);
  */
 void insn_count_set_due(CPUState *cpu, unsigned domain, const int64_t *due);
 
-/* A lane's total */
-static inline uint64_t insn_count_get(const CPUInsnCount *c, unsigned domain,
-                                      unsigned lane)
-{
-    return c->total[domain][lane];
-}
-
 /**
  * insn_count_read: the retired instructions of all domains, from any thread
  * @cpu: the vCPU
@@ -178,6 +175,12 @@ uint64_t insn_count_read(CPUState *cpu);
 /* Has @tb refused to start because units ran out? If so, hand out more. */
 bool insn_count_expired(CPUState *cpu, TranslationBlock *tb);
 
+/*
+ * The CPU stops to execute code. A deadline that it has reached with the last
+ * instruction can wake it, or be what a replay waits for.
+ */
+void insn_count_leave(CPUState *cpu);
+
 /* Take back what @tb has added for instructions that it did not execute */
 void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
                        const uint64_t *ahead);
@@ -187,6 +190,9 @@ void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
  * returns its domain, or -1 if it does not count
  */
 int insn_count_ahead(uintptr_t host_pc, uint64_t *ahead);
+
+/* What @tb adds when it starts */
+void insn_count_of_tb(TranslationBlock *tb, uint64_t *sum);
 
 /* What follows the start of @insn in the block that was just translated */
 void insn_count_search_row(int insn, uint64_t *row);

@@ -67,6 +67,8 @@
     X(pmi_no_status, "pmi/status-set-by-software", 0)                       \
     X(pmi_skid_branch, "pmi/skid-branches", 0)                              \
     X(pmi_skid_insn, "pmi/skid-instructions", 0)                            \
+    X(pmi_skid_far, "pmi/skid-far-branches", 0)                             \
+    X(pmi_halt, "pmi/halt", 0)                                              \
     X(pmi_sampling, "pmi/sampling", 0)                                      \
     X(pmi_freeze, "pmi/freeze", 0)                                          \
     X(pmi_storm, "pmi/storm", 0)                                            \

@@ -87,6 +87,7 @@ typedef volatile uint64_t Shared64;     /* numbers */
 #define EV_CALL             0x02c4
 #define EV_RET              0x08c4
 #define EV_TAKEN            0x20c4
+#define EV_FAR              0x40c4
 #define EV_LOADS            0x81d0
 #define EV_STORES           0x82d0
 

@@ -302,6 +302,8 @@ BODY syscalls
 
 BODY user_int
     mov     $50, %r8d
+    .globl  payload_user_int
+payload_user_int:
 1:  int     $0x81
     dec     %r8d
     jnz     1b
@@ -568,6 +570,15 @@ payload_storm_loop:
     jnz     1b
     .globl  payload_storm_end
 payload_storm_end:
+    ret
+
+/* Only a PMI ends it. */
+BODY halt_for_pmi
+    nop
+    hlt
+    .globl  payload_halted
+payload_halted:
+    nop
     ret
 
 BODY rdpmc_fixed_0

@@ -19,7 +19,7 @@
     X(single_step) X(watchpoint) X(halt) X(until_irqs) X(until_event)       \
     X(locked) X(read_rdpmc) X(read_rdmsr) X(switch_gp) X(switch_fixed)      \
     X(switch_write) X(branch_chain) X(not_taken_chain) X(nop_chain)         \
-    X(storm_loop) X(rdpmc_fixed_0) X(rdpmc_gp_0)
+    X(storm_loop) X(halt_for_pmi) X(rdpmc_fixed_0) X(rdpmc_gp_0)
 
 /* Instructions that fault at CPL 3 */
 #define FAULT_PAYLOADS(X)                                                   \
@@ -52,6 +52,7 @@ extern uint8_t payload_smc[];
 extern uint32_t payload_watched;
 extern const uint8_t payload_branch_chain[], payload_not_taken_chain[];
 extern const uint8_t payload_nop_chain[], payload_storm_loop[];
-extern const uint8_t payload_storm_end[];
+extern const uint8_t payload_storm_end[], payload_user_int[];
+extern const uint8_t payload_halted[];
 
 #endif

@@ -157,6 +157,8 @@ typedef struct X86PMU {
 } X86PMU;
 
 static void x86_pmu_deadline(CPUState *cs);
+static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
+                            const uint64_t *lanes);
 
 /*
  * A unit is at most 16 quarters of a slot, a branch at least two units, and
@@ -179,6 +181,7 @@ const InsnCountOps x86_insn_count_ops = {
         [X86_COUNT_INDIRECT] = { 2, 48, 16 },
     },
     .deadline = x86_pmu_deadline,
+    .reaches = x86_pmu_reaches,
 };
 
 /*
@@ -377,11 +380,10 @@ static unsigned x86_pmu_words(uint16_t event)
     }
 }
 
-/* What an event has ever counted in one domain; never goes back */
-static uint64_t x86_pmu_event(X86CPU *cpu, uint16_t event, unsigned domain)
+/* What an event has ever counted in the domain of @total; never goes back */
+static uint64_t x86_pmu_event(X86CPU *cpu, uint16_t event,
+                              const uint64_t *total)
 {
-    const uint64_t *total = cpu->insn_count.total[domain];
-
     switch (event) {
     case EVENT_INSNS:
         return total[X86_COUNT_INSNS];
@@ -435,7 +437,7 @@ static uint64_t x86_pmu_sum(X86CPU *cpu, uint16_t event, uint8_t domains)
 
     for (d = 0; d < X86_COUNT_DOMAINS; d++) {
         if (domains & (1 << d)) {
-            sum += x86_pmu_event(cpu, event, d);
+            sum += x86_pmu_event(cpu, event, cpu->insn_count.total[d]);
         }
     }
     return sum;
@@ -470,27 +472,48 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter)
     return n;
 }
 
-/* A lower bound of the units that it takes to count @n of an event */
+/*
+ * A lower bound of the units that it takes to count @n of an event. CMASK and
+ * EDGE only make it take longer.
+ */
 static int64_t x86_pmu_units(const PMUConfig *config, uint64_t n)
 {
+    if (config->cmask && config->inv) {
+        /* Cycles, which are four slots or more: as many as one unit at most */
+        QEMU_BUILD_BUG_ON(X86_COUNT_UNIT_SLOTS > 4 * PMU_LEAST_WIDTH);
+        return n;
+    }
     switch (config->event) {
     case EVENT_BRANCHES:
     case EVENT_COND:
     case EVENT_COND_TAKEN:
+    case EVENT_COND_NOT_TAKEN:
     case EVENT_TAKEN:
     case EVENT_CALLS:
     case EVENT_RETS:
-        return config->inv ? n : n * X86_COUNT_BRANCH_UNITS;
+    case EVENT_FAR:
+    case EVENT_INDIRECT:
+        return n * X86_COUNT_BRANCH_UNITS;
+    case EVENT_MISPREDICTED:
+    case EVENT_MISPREDICTED_COND:
+        return (64 * (n - 1) + 1) * X86_COUNT_BRANCH_UNITS;
     case EVENT_SLOTS:
     case EVENT_SLOTS_FIXED:
         return DIV_ROUND_UP(n, X86_COUNT_UNIT_SLOTS / 4);
-    default:
-        /*
-         * At most one for each instruction, or for each cycle, which is four
-         * slots or more: as many as one unit at most
-         */
-        QEMU_BUILD_BUG_ON(X86_COUNT_UNIT_SLOTS > 4 * PMU_LEAST_WIDTH);
+    case EVENT_LLC_REF:
+        /* At most two with the first load */
+        return n > 2 ? 12 * (n - 2) : 1;
+    case EVENT_LLC_MISS:
+        return 64 * (n - 1) + 1;
+    case EVENT_INSNS:
+    case EVENT_LOADS:
+    case EVENT_STORES:
+    case EVENT_CYCLES:
+    case EVENT_REF:
+    case EVENT_REF_FIXED:
         return n;
+    default:
+        return INSN_COUNT_NEVER;
     }
 }
 
@@ -615,6 +638,47 @@ static void x86_pmu_deadline(CPUState *cs)
     x86_pmu_update(cpu, 0);
     x86_pmu_set_due(cpu);
     x86_pmu_deliver(cpu);
+}
+
+/*
+ * Would a counter overflow in a block? Conditional branches are in its lanes,
+ * but not whether they are taken.
+ */
+static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
+                            const uint64_t *lanes)
+{
+    X86CPU *cpu = X86_CPU(cs);
+    X86PMU *pmu = cpu->pmu;
+    const uint64_t *now = cpu->insn_count.total[domain];
+    uint64_t not_taken[X86_COUNT_LANES], taken[X86_COUNT_LANES];
+    unsigned i;
+
+    for (i = 0; i < X86_COUNT_LANES; i++) {
+        taken[i] = not_taken[i] = now[i] + lanes[i];
+    }
+    taken[X86_COUNT_COND_TAKEN] += lanes[X86_COUNT_COND];
+
+    for (i = 0; i < PMU_COUNTERS; i++) {
+        const PMUConfig *c = &pmu->config[i];
+        uint64_t most, value;
+
+        if (!c->irq || !(c->domains & (1 << domain))) {
+            continue;
+        }
+        if (c->cmask || c->edge) {
+            /* Too difficult to tell, and rare */
+            return true;
+        }
+        most = MAX(x86_pmu_event(cpu, c->event, taken),
+                   x86_pmu_event(cpu, c->event, not_taken)) -
+               x86_pmu_event(cpu, c->event, now);
+        value = *x86_pmu_value(&cpu->env, i) + x86_pmu_count(cpu, i) -
+                pmu->run[i].got;
+        if (value + most > PMU_MASK) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /*
