@@ -49,7 +49,7 @@ static void insn_count_use(CPUState *cpu, unsigned words)
     }
 }
 
-void insn_count_start(CPUState *cpu, unsigned words)
+void insn_count_start(CPUState *cpu, unsigned words, bool linger)
 {
     CPUInsnCount *c = insn_count_state(cpu);
     unsigned i;
@@ -63,9 +63,9 @@ void insn_count_start(CPUState *cpu, unsigned words)
     }
     qatomic_set(&c->wanted, words);
     c->linger = INSN_COUNT_LINGER;
-    if (words & ~c->words) {
-        insn_count_use(cpu, c->words | words);
-        /* The current block may be chained to one that counts less */
+    if (words & ~c->words || (words != c->words && !linger)) {
+        insn_count_use(cpu, linger ? c->words | words : words);
+        /* The current block may be chained to one that counts otherwise */
         qatomic_set(&cpu->neg.icount_decr.u16.high, -1);
     }
 }
@@ -280,14 +280,16 @@ bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
     if (c->words != c->wanted && c->linger < 0) {
         insn_count_use(cpu, c->wanted);
     }
-    if (tb->icount > 1 && insn_count_reaches(cpu, tb)) {
+    if (tb->icount == 1 || insn_count_reaches(cpu, tb)) {
         /*
          * Where blocks end depends on more than the guest's instructions (on
          * interrupts, on the budget of -icount), and differs in a replay, so
-         * find the instruction that reaches the deadline one by one.
+         * find the instruction that reaches the deadline one by one. It may
+         * need more units than are left, and gets them.
          */
         cpu->cflags_next_tb = (curr_cflags(cpu) & ~CF_COUNT_MASK) | 1;
-        insn_count_hand_out(cpu, tb->count_domain, 0);
+        insn_count_hand_out(cpu, tb->count_domain,
+                            tb->icount == 1 ? tb->count_units : 0);
     } else {
         insn_count_hand_out(cpu, tb->count_domain, tb->count_units);
     }

@@ -78,7 +78,7 @@ static void pmu_insn_set(CPUState *cs, uint64_t count, bool in_use,
     int64_t due[1 << INSN_COUNT_DOMAINS];
     unsigned i;
 
-    insn_count_start(cs, in_use);
+    insn_count_start(cs, in_use, true);
     if (in_use) {
         for (i = 0; i < ARRAY_SIZE(due); i++) {
             due[i] = left;

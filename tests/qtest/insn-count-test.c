@@ -27,7 +27,7 @@
 #define EL0_CODE(cpu)   (GUEST_MAILBOX(cpu) + 0x2000)
 
 /* The bits CF_INSN_COUNT in the flags of a block in the log */
-#define CF_INSN_COUNT   0x00380000
+#define CF_INSN_COUNT   0x00f80000
 
 /* More instructions than a CPU goes on to count when it need not any more */
 #define LINGER          40000

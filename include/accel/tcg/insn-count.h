@@ -53,8 +53,8 @@
 #include "qemu/seqlock.h"
 
 #define INSN_COUNT_DOMAINS      4
-#define INSN_COUNT_WORDS        3
-#define INSN_COUNT_LANES        12
+#define INSN_COUNT_WORDS        5
+#define INSN_COUNT_LANES        20
 
 /* Lane 0, in word 0 */
 #define INSN_COUNT_INSNS_BITS   15
@@ -134,8 +134,10 @@ bool insn_count_available(void);
  * @cpu: the vCPU, on its own thread or not running
  * @words: which words of lanes (a bit mask), 0 to stop. Word 0 is always
  *         among them if there are any.
+ * @linger: what is not counted any more may be counted for a while; pass
+ *          false if the target's code in blocks that count must not run then
  */
-void insn_count_start(CPUState *cpu, unsigned words);
+void insn_count_start(CPUState *cpu, unsigned words, bool linger);
 
 /**
  * insn_count_sync: bring the totals up to date

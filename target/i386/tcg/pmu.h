@@ -31,23 +31,53 @@ enum {
     X86_COUNT_COND_TAKEN,
     X86_COUNT_FAR,          /* far branches, INT n, SYSCALL, IRET, ... */
     X86_COUNT_INDIRECT,     /* indirect near jumps and calls */
+    /* Parts of SLOTS, in quarters as well; what is left is retiring */
+    X86_COUNT_BAD,          /* bad speculation */
+    X86_COUNT_FRONTEND,
+    X86_COUNT_BACKEND,
+    X86_COUNT_HEAVY,        /* part of retiring: heavy operations */
+    X86_COUNT_MISPREDICT,   /* of bad speculation: branch mispredicts */
+    X86_COUNT_FETCH_LAT,    /* of frontend: latency */
+    X86_COUNT_MEMORY,       /* of backend: memory */
     X86_COUNT_LANES,
+
+    /* Totals that have no lane: the precise model adds to them */
+    X86_COUNT_LLC_REF = X86_COUNT_LANES,
+    X86_COUNT_LLC_MISS,
+    X86_COUNT_TOTALS,
 
     X86_COUNT_KERNEL = 0,
     X86_COUNT_USER,
     X86_COUNT_DOMAINS,
 };
 
-/* The most quarters of a slot that one unit stands for; units of a branch */
+/*
+ * The most quarters of a slot that one unit stands for, in all and for the
+ * parts that have smaller lanes; and the units of a branch
+ */
 #define X86_COUNT_UNIT_SLOTS    16
+#define X86_COUNT_UNIT_FRONTEND 2
+#define X86_COUNT_UNIT_LEVEL_2  1
 #define X86_COUNT_BRANCH_UNITS  2
+
+/* What things cost, in cycles; see count.c.inc */
+enum {
+    X86_PRICE_MISPREDICT = 10,
+    X86_PRICE_RESTEER = 4,
+    X86_PRICE_L1_MISS = 8,
+    X86_PRICE_LLC_MISS = 30,
+    X86_PRICE_CLEAR = 20,
+};
 
 extern const InsnCountOps x86_insn_count_ops;
 
 #if defined(CONFIG_TCG) && !defined(CONFIG_USER_ONLY)
 
-/* Issue slots per cycle of the model that the CPU claims to be; 0: no PMU */
+/* Issue slots per cycle; 0: no PMU */
 unsigned x86_pmu_width(CPUX86State *env);
+
+/* Do branches and accesses call the helpers of the precise model? */
+bool x86_pmu_is_precise(CPUX86State *env);
 
 /*
  * Properties: features that pmu=on can offer, and those that it turns on by
@@ -55,13 +85,19 @@ unsigned x86_pmu_width(CPUX86State *env);
  */
 uint64_t x86_pmu_supported_features(X86CPU *cpu, FeatureWord w);
 bool x86_pmu_expand_features(X86CPU *cpu);
+void x86_pmu_class_init(ObjectClass *oc);
 bool x86_pmu_realize(X86CPU *cpu, Error **errp);
 void x86_pmu_unrealize(X86CPU *cpu);
 void x86_pmu_cpuid(X86CPU *cpu, uint32_t *eax, uint32_t *ebx,
                    uint32_t *ecx, uint32_t *edx);
 
-/* Life cycle; x86_pmu_sync() comes before an INIT and before a save */
+/*
+ * Life cycle: INIT is a reset that keeps the PMU; x86_pmu_sync() comes before
+ * a save, x86_pmu_restart() behind a load.
+ */
 void x86_pmu_reset(X86CPU *cpu);
+void x86_pmu_init_begin(X86CPU *cpu);
+void x86_pmu_init_end(X86CPU *cpu);
 void x86_pmu_sync(X86CPU *cpu);
 void x86_pmu_restart(X86CPU *cpu);
 extern const VMStateDescription vmstate_x86_pmu;
@@ -92,6 +128,10 @@ static inline bool x86_pmu_expand_features(X86CPU *cpu)
     return false;
 }
 
+static inline void x86_pmu_class_init(ObjectClass *oc)
+{
+}
+
 static inline void x86_pmu_unrealize(X86CPU *cpu)
 {
 }
@@ -102,6 +142,14 @@ static inline void x86_pmu_cpuid(X86CPU *cpu, uint32_t *eax, uint32_t *ebx,
 }
 
 static inline void x86_pmu_reset(X86CPU *cpu)
+{
+}
+
+static inline void x86_pmu_init_begin(X86CPU *cpu)
+{
+}
+
+static inline void x86_pmu_init_end(X86CPU *cpu)
 {
 }
 

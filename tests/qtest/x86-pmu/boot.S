@@ -7,15 +7,18 @@
  */
 
 #include "guest.h"
+#include "macros.S.inc"
 
 #define MSR_APICBASE        0x1b
 #define MSR_EFER            0xc0000080
-#define MSR_GLOBAL_CTRL     0x38f
 #define IVT_GP              (13 * 4)
 
     .section .config, "a"
     .globl config_command
 config_command:
+    .long   0
+    .globl config_cpu
+config_cpu:
     .long   0
 
 /*
@@ -243,38 +246,6 @@ trap_common:
     pop     %r15
     add     $16, %rsp
     iretq
-
-    .macro SAVE
-    push    %rbx
-    push    %rbp
-    push    %r12
-    push    %r13
-    push    %r14
-    push    %r15
-    .endm
-
-    .macro RESTORE
-    pop     %r15
-    pop     %r14
-    pop     %r13
-    pop     %r12
-    pop     %rbp
-    pop     %rbx
-    .endm
-
-    .macro ENABLE
-    mov     $MSR_GLOBAL_CTRL, %ecx
-    mov     pmu_enable(%rip), %eax
-    mov     pmu_enable + 4(%rip), %edx
-    wrmsr
-    .endm
-
-    .macro DISABLE
-    mov     $MSR_GLOBAL_CTRL, %ecx
-    xor     %eax, %eax
-    xor     %edx, %edx
-    wrmsr
-    .endm
 
 /*
  * void run_kernel(body, arg, tss): count what the body does.

@@ -11,13 +11,11 @@
  */
 
 #include "lib.h"
-#include "cases.h"
 #include "payload.h"
 
 #define ANY             (~0ull)
 /* USR and PMI of each counter */
 #define FIXED_CTRL_ALL_USR  (0xaaaa & (BIT(4 * FIXED_COUNTERS) - 1))
-#define NO_STEP         (-1)
 #define PAGE(n)         (GUEST_SMALL_PAGES + 0x1000ull * (n))
 /* Inside PAGE(), see REP_SOURCE and REP_TARGET in payload.S */
 #define REP_SOURCE      0x420000
@@ -47,38 +45,6 @@ typedef struct Expected {
     uint64_t arg;
     uint64_t want[EVENTS];
 } Expected;
-
-static uint64_t negative(uint64_t n)
-{
-    return -n & WIDTH_MASK;
-}
-
-static void user(void (*body)(void), uint64_t arg)
-{
-    run_user(body, arg, &this_cpu()->tss);
-}
-
-static void kernel(void (*body)(void), uint64_t arg)
-{
-    run_kernel(body, arg);
-}
-
-/* All counters of the enabled ones start at 0 */
-static void program(unsigned n, uint64_t evtsel)
-{
-    wrmsr(MSR_EVTSEL(n), 0);
-    wrmsr(MSR_PMC(n), 0);
-    wrmsr(MSR_EVTSEL(n), evtsel | EVTSEL_EN);
-}
-
-static void program_fixed(unsigned n, uint64_t control)
-{
-    uint64_t other = rdmsr(MSR_FIXED_CTR_CTRL) & ~(0xfull << 4 * n);
-
-    wrmsr(MSR_FIXED_CTR_CTRL, other);
-    wrmsr(MSR_FIXED_CTR(n), 0);
-    wrmsr(MSR_FIXED_CTR_CTRL, other | control << 4 * n);
-}
 
 static void check_counts(const Expected *e, int step,
                          const uint64_t overhead[EVENTS])
@@ -494,17 +460,6 @@ static void case_rdpmc_index(void)
     }
 }
 
-/* Skips RDPMC, and notes that it did */
-static bool hook_skip_rdpmc(Frame *f)
-{
-    if (f->vector == VEC_GP) {
-        this_cpu()->events++;
-        f->rip += 2;
-        return true;
-    }
-    return false;
-}
-
 static void case_rdpmc_privilege(void)
 {
     Cpu *cpu = this_cpu();
@@ -514,7 +469,7 @@ static void case_rdpmc_privilege(void)
     wrmsr(MSR_FIXED_CTR(0), 0x123456789abc);
     wrmsr(MSR_A_PMC(0), 0xcba987654321);
     pmu_enable = 0;
-    cpu->hook = hook_skip_rdpmc;
+    cpu->hook = skip_rdpmc;
 
     write_cr4(cr4 & ~CR4_PCE);
     user(body_rdpmc_fixed_0, 0);
@@ -1727,16 +1682,7 @@ static void case_pmi_storm(void)
 
 /* ----------------------------------------------------------------- SMP */
 
-static Shared32 barrier;
 static Shared64 ap_insns, ap_branches, ap_before, ap_after, ap_msr[16];
-
-static void meet(void)
-{
-    __atomic_fetch_add(&barrier, 1, __ATOMIC_SEQ_CST);
-    while (barrier & 1) {
-        asm volatile("pause" : : : "memory");
-    }
-}
 
 static void count_insns_and_branches(void)
 {
@@ -1892,8 +1838,8 @@ static void case_smp_init(void)
 /* -------------------------------------------------- With the qtest's help */
 
 /*
- * Numbers that must be the same in each run. With MAILBOX_ARG 1 time depends
- * on nothing but instructions, so that timer interrupts have their place.
+ * Numbers that must be the same in each run. If time depends on nothing but
+ * instructions, timer interrupts have their place among them.
  */
 static void case_values(void)
 {
@@ -1901,7 +1847,7 @@ static void case_values(void)
         EV_INSNS, EV_BRANCHES, EV_CYCLES, EV_REF_CYCLES, EV_LLC_REFS,
         EV_LLC_MISSES, EV_BRANCH_MISSES, EV_TAKEN,
     };
-    bool timer = MAILBOX_64(MAILBOX_ARG);
+    bool timer = MAILBOX(MAILBOX_CONFIG) & CONFIG_TIMER;
     int i, j, turn;
 
     for (turn = 0; turn < 2; turn++) {
@@ -2005,17 +1951,6 @@ static void case_migrate(void)
           EV_INSNS | EVTSEL_USR | EVTSEL_INT | EVTSEL_EN);
 }
 
-static uint64_t random_state;
-
-/* xorshift64* */
-static uint64_t random(void)
-{
-    random_state ^= random_state >> 12;
-    random_state ^= random_state << 25;
-    random_state ^= random_state >> 27;
-    return random_state * 0x2545f4914f6cdd1d;
-}
-
 static uint64_t random_value(void)
 {
     uint64_t r = random();
@@ -2064,7 +1999,7 @@ static void case_monkey(void)
     int i;
 
     pmu_reset();
-    random_state = MAILBOX_64(MAILBOX_ARG) | 1;
+    set_random_seed(MAILBOX_64(MAILBOX_ARG));
     for (i = 0; i < 20000; i++) {
         uint64_t r = random();
         uint32_t msr = msrs[r % ARRAY_SIZE(msrs)];
@@ -2118,40 +2053,8 @@ static void case_monkey(void)
 
 /* ----------------------------------------------------------- The table */
 
-static const struct {
-    void (*fn)(void);
-    unsigned flags;
-    const char *path;
-} cases[] = {
+const GuestCase pmu_cases[GUEST_CASE(all)] = {
 #define X(sym, path, flags) [GUEST_CASE(sym)] = { case_##sym, flags, path },
-    GUEST_CASES(X)
+    PMU_CASES(X)
 #undef X
 };
-
-void run_case(unsigned command)
-{
-    uint64_t cpu_one = MAILBOX_64(MAILBOX_ARG);
-    int i;
-
-    run_user_flags = 2;
-    context("");
-    if (command != GUEST_CASE_ALL) {
-        cases[command].fn();
-        return;
-    }
-    for (i = 1; i < ARRAY_SIZE(cases); i++) {
-        if (cases[i].flags & CASE_MANUAL ||
-            (cases[i].flags & CASE_SMP && !cpu_one)) {
-            continue;
-        }
-        uint32_t failures = MAILBOX(MAILBOX_FAILURES);
-
-        cases[i].fn();
-        context("");
-        if (MAILBOX(MAILBOX_FAILURES) != failures) {
-            text("in ");
-            text(cases[i].path);
-            text("\n");
-        }
-    }
-}

@@ -1,5 +1,5 @@
 /*
- * The test cases of the x86 PMU qtest and of the program that it boots
+ * The test cases of the x86 PMU qtests and of the program that they boot
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -16,8 +16,9 @@
 #define CASE_SMP            1       /* needs a second CPU */
 #define CASE_MANUAL         2       /* the qtest does something around it */
 #define CASE_LAST           4       /* leaves the APIC in x2APIC mode */
+#define CASE_PRECISE        8       /* needs pmu-model=precise */
 
-#define GUEST_CASES(X)                                                      \
+#define PMU_CASES(X)                                                        \
     X(reset_values, "registers/after-reset", CASE_MANUAL)                   \
     X(dirty, "registers/dirty", CASE_MANUAL)                                \
     X(no_pmu, "no-pmu/guest", CASE_MANUAL)                                  \
@@ -77,16 +78,74 @@
     X(smp_init, "smp/init", CASE_SMP)                                       \
     X(pmi_x2apic, "pmi/x2apic", CASE_LAST)
 
-/* Number of each: the offset in a structure of bytes; 0 is none of them */
+#define TOPDOWN_CASES(X)                                                    \
+    X(td_reset_values, "registers/after-reset", CASE_MANUAL)                \
+    X(td_no_metrics, "registers/no-metrics", CASE_MANUAL)                   \
+    X(td_fill, "registers/fill", CASE_MANUAL)                               \
+    X(td_filled, "registers/filled", CASE_MANUAL)                           \
+    X(td_default_limit, "overflow/default-limit", CASE_MANUAL)              \
+    X(td_pinned, "pinned/mix", CASE_MANUAL)                                 \
+    X(td_pinned_ap, "pinned/mix-of-cpu-1", CASE_MANUAL)                     \
+    X(td_pinned_change, "pinned/change", CASE_MANUAL)                       \
+    X(td_migrate, "migrate/counting", CASE_MANUAL)                          \
+    X(td_migrate_overflow, "migrate/overflow", CASE_MANUAL)                 \
+    X(td_migrate_models, "migrate/models", CASE_MANUAL)                     \
+    X(td_values, "values", CASE_MANUAL)                                     \
+    X(td_random, "bad-input/random", CASE_MANUAL)                           \
+    X(td_metrics, "registers/metrics", 0)                                   \
+    X(td_verbatim, "registers/verbatim-until-slots-arrive", 0)              \
+    X(td_global_ctrl, "registers/global-ctrl-48", 0)                        \
+    X(td_global_status, "registers/global-status-48", 0)                    \
+    X(td_init, "registers/init", CASE_SMP)                                  \
+    X(td_enable, "rule-1/only-while-counter-3-counts", 0)                   \
+    X(td_filter, "rule-1/os-usr-filter", 0)                                 \
+    X(td_order, "rule-2/order-of-writes", 0)                                \
+    X(td_restore, "rule-3/restore", 0)                                      \
+    X(td_restore_odd, "rule-3/restore-of-what-does-not-add-up", 0)          \
+    X(td_restore_shared, "rule-3/two-programs-share-the-cpu", 0)            \
+    X(td_rdpmc, "rule-4/rdpmc-is-rdmsr", 0)                                 \
+    X(td_overflow_exact, "rule-5/overflow-at-the-limit", 0)                 \
+    X(td_overflow_once, "rule-5/once-until-both-are-reset", 0)              \
+    X(td_overflow_smaller, "rule-5/again-by-a-smaller-counter", 0)          \
+    X(td_overflow_pmi, "rule-5/pmi-right-behind", 0)                        \
+    X(td_overflow_handler, "rule-5/handler-resets-both", 0)                 \
+    X(td_freeze, "rule-5/freeze", 0)                                        \
+    X(td_read_running, "rule-6/read-while-counting", 0)                     \
+    X(td_sampling, "rule-7/slots-as-sampling-event", 0)                     \
+    X(td_counter_alone, "rule-7/counter-alone-restarts", 0)                 \
+    X(td_prices, "static/price-of-each-kind", 0)                            \
+    X(td_prices_user, "static/price-at-cpl3", 0)                            \
+    X(td_retiring, "invariants/retiring-is-instructions", 0)                \
+    X(td_fractions, "invariants/no-fraction-is-lost", 0)                    \
+    X(td_events, "events/consistent", 0)                                    \
+    X(td_event_overflow, "events/overflow", 0)                              \
+    X(td_skid, "events/pmi-right-behind", 0)                                \
+    X(td_smp, "smp/independent", CASE_SMP)                                  \
+    X(tdp_prices, "precise/price-of-what-hits", CASE_PRECISE)               \
+    X(tdp_programs, "precise/each-program-its-category", CASE_PRECISE)      \
+    X(tdp_data, "precise/data-caches", CASE_PRECISE)                        \
+    X(tdp_code, "precise/code-cache", CASE_PRECISE)                         \
+    X(tdp_branches, "precise/conditional-branches", CASE_PRECISE)           \
+    X(tdp_returns, "precise/returns", CASE_PRECISE)                         \
+    X(tdp_indirect, "precise/indirect-jumps", CASE_PRECISE)                 \
+    X(tdp_skid, "precise/one-pmi", CASE_PRECISE)                            \
+    X(tdp_sum, "precise/leaves-add-up", CASE_PRECISE)
+
+/*
+ * Number of each: the offset in a structure of bytes; 0 is none of them. "all"
+ * are those before it that are not manual, and "all_topdown" those between the
+ * two.
+ */
 typedef struct GuestCaseIndex {
     char none;
 #define X(sym, path, flags) char sym;
-    GUEST_CASES(X)
+    PMU_CASES(X)
+    char all;
+    TOPDOWN_CASES(X)
+    char all_topdown;
 #undef X
 } GuestCaseIndex;
 
 #define GUEST_CASE(sym)     offsetof(GuestCaseIndex, sym)
-/* Every case that is not manual */
-#define GUEST_CASE_ALL      sizeof(GuestCaseIndex)
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * What the x86 PMU qtest and the program that it boots agree on
+ * What the x86 PMU qtests and the program that they boot agree on
  *
  * The program waits for a command in its mailbox, runs the test case of that
  * number, and appends a line of text for each rule that does not hold.
@@ -14,11 +14,15 @@
 
 /*
  * Fixed counters of the CPU: 3, or 4 with TopDown slots, and whether there is
- * PERF_METRICS with GLOBAL_CTRL[48]
+ * PERF_METRICS with GLOBAL_CTRL[48]: on the models that the tests take, except
+ * where a case says otherwise
  */
 #define FIXED_COUNTERS      4
-#define HAVE_METRICS        0
+#define HAVE_METRICS        1
 #define GP_COUNTERS         8
+
+/* The tests' pmu-metrics-ovf, in slots */
+#define METRICS_LIMIT       4096
 
 /*
  * Counting starts with the instruction after the WRMSR that enables it. The
@@ -29,13 +33,16 @@
 #define DISABLING_WRMSR     1
 
 /* The program: an image at the end of the first 4 GiB, then copied to RAM */
-#define GUEST_ROM_SIZE      0x20000
+#define GUEST_ROM_SIZE      0x40000
 #define GUEST_RAM_BASE      0x100000
 #define GUEST_TRAMPOLINE    0x8000
 #define GUEST_PAGE_TABLES   0x10000
 /* 2 MiB of 4 KiB pages for page faults; all other pages have 2 MiB */
 #define GUEST_SMALL_PAGES   0x400000
 #define GUEST_STACK_SIZE    0x4000
+/* Not part of the image: code to be written, and much data; up to 16 MiB */
+#define GUEST_CODE_AREA     0x600000
+#define GUEST_DATA_AREA     0x800000
 
 #define MAILBOX_ADDR        0x20000
 #define MAILBOX_BOOTS       0       /* incremented when it is ready */
@@ -44,15 +51,24 @@
 #define MAILBOX_FAILURES    12      /* those which do not hold */
 #define MAILBOX_PHASE       16      /* progress in a case, for the qtest */
 #define MAILBOX_LENGTH      20      /* of the text */
-#define MAILBOX_ARG         24      /* 64 bits for the case */
-#define MAILBOX_TEXT        32
+#define MAILBOX_ARG         24      /* 64 bits for the case, */
+#define MAILBOX_ARG2        32      /* and 64 more */
+#define MAILBOX_CONFIG      40      /* what the CPU is like */
+#define MAILBOX_TEXT        64
 #define MAILBOX_TEXT_SIZE   0x10000
 #define MAILBOX_DEAD        0xdead  /* phase after an unexpected exception */
 
+#define CONFIG_WIDTH        0xff    /* slots per cycle */
+#define CONFIG_LEVEL_2      0x100   /* PERF_METRICS has eight bytes */
+#define CONFIG_PRECISE      0x200   /* pmu-model=precise */
+#define CONFIG_SMP          0x400   /* there is a second CPU */
+#define CONFIG_TIMER        0x800   /* time depends on nothing but the code */
+
 /*
- * The first word of the image is a command to run without the qtest. The text
- * then goes to -debugcon, where each character is an event for record and
- * replay: without one, a replay ends before the last instructions.
+ * The first words of the image are a command to run without the qtest, and
+ * what MAILBOX_CONFIG is then. The text goes to -debugcon, where each
+ * character is an event for record and replay: without one, a replay ends
+ * before the last instructions.
  */
 #define DEBUG_PORT          0xe9
 #define EXIT_PORT           0x501

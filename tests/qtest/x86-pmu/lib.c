@@ -26,6 +26,8 @@ static const char *context_name = "";
 static bool x2apic;
 static Shared64 ap_job;             /* a function */
 static Shared32 ap_running;
+static uint64_t random_state;
+Shared32 barrier;
 
 /* ------------------------------------------------------------- Reports */
 
@@ -290,7 +292,17 @@ int rdpmc_safe(uint32_t index, uint64_t *value)
     return cpu->caught;
 }
 
-/* -------------------------------------------------------------- Set-up */
+bool skip_rdpmc(Frame *f)
+{
+    if (f->vector == VEC_GP) {
+        this_cpu()->events++;
+        f->rip += 2;
+        return true;
+    }
+    return false;
+}
+
+/* ----------------------------------------------------------------- PMU */
 
 void pmu_reset(void)
 {
@@ -314,6 +326,91 @@ void pmu_reset(void)
     cpu->pmis = 0;
     cpu->events = 0;
 }
+
+void program(unsigned n, uint64_t evtsel)
+{
+    wrmsr(MSR_EVTSEL(n), 0);
+    wrmsr(MSR_PMC(n), 0);
+    wrmsr(MSR_EVTSEL(n), evtsel | EVTSEL_EN);
+}
+
+void program_fixed(unsigned n, uint64_t control)
+{
+    uint64_t other = rdmsr(MSR_FIXED_CTR_CTRL) & ~(0xfull << 4 * n);
+
+    wrmsr(MSR_FIXED_CTR_CTRL, other);
+    wrmsr(MSR_FIXED_CTR(n), 0);
+    wrmsr(MSR_FIXED_CTR_CTRL, other | control << 4 * n);
+}
+
+/* --------------------------------------------------------------- Cases */
+
+void meet(void)
+{
+    uint32_t before = __atomic_fetch_add(&barrier, 1, __ATOMIC_SEQ_CST);
+
+    while (barrier < (before & ~1u) + 2) {
+        asm volatile("pause" : : : "memory");
+    }
+}
+
+void set_random_seed(uint64_t seed)
+{
+    random_state = seed | 1;
+}
+
+/* xorshift64* */
+uint64_t random(void)
+{
+    random_state ^= random_state >> 12;
+    random_state ^= random_state << 25;
+    random_state ^= random_state >> 27;
+    return random_state * 0x2545f4914f6cdd1d;
+}
+
+/* One of "all": does this CPU have what it needs, and is it for this CPU? */
+static bool is_possible(unsigned flags)
+{
+    uint32_t config = MAILBOX(MAILBOX_CONFIG);
+
+    return !(flags & CASE_MANUAL) &&
+           (!(flags & CASE_SMP) || config & CONFIG_SMP) &&
+           !(flags & CASE_PRECISE) == !(config & CONFIG_PRECISE);
+}
+
+static void run_case(unsigned command)
+{
+    const GuestCase *cases = pmu_cases;
+    unsigned i = GUEST_CASE(none) + 1, end = GUEST_CASE(all);
+
+    if (command > GUEST_CASE(all)) {
+        cases = topdown_cases;
+        i = GUEST_CASE(all) + 1;
+        end = GUEST_CASE(all_topdown);
+    }
+    run_user_flags = 2;
+    context("");
+    if (command != end) {
+        cases[command].fn();
+        return;
+    }
+    for (; i < end; i++) {
+        uint32_t failures = MAILBOX(MAILBOX_FAILURES);
+
+        if (!is_possible(cases[i].flags)) {
+            continue;
+        }
+        cases[i].fn();
+        context("");
+        if (MAILBOX(MAILBOX_FAILURES) != failures) {
+            text("in ");
+            text(cases[i].path);
+            text("\n");
+        }
+    }
+}
+
+/* -------------------------------------------------------------- Set-up */
 
 static void setup_cpu(unsigned index)
 {
@@ -364,6 +461,7 @@ void guest_main(void)
 
     if (config_command) {
         MAILBOX(MAILBOX_LENGTH) = 0;
+        MAILBOX(MAILBOX_CONFIG) = config_cpu;
         run_case(config_command);
         text("END\n");
         for (i = 0; i < MAILBOX(MAILBOX_LENGTH); i++) {

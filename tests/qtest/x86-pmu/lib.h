@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "cases.h"
 #include "guest.h"
 
 #define ARRAY_SIZE(x)       ((int)(sizeof(x) / sizeof((x)[0])))
@@ -56,6 +57,9 @@ typedef volatile uint64_t Shared64;     /* numbers */
 #define FIXED_USR           2
 #define FIXED_PMI           8
 
+/* Of a rule that has no index */
+#define NO_STEP             (-1)
+
 #define WIDTH_MASK          (BIT(48) - 1)
 #define GP_MASK             (BIT(GP_COUNTERS) - 1)
 #define FIXED_MASK          ((BIT(FIXED_COUNTERS) - 1) << 32)
@@ -67,6 +71,7 @@ typedef volatile uint64_t Shared64;     /* numbers */
 #define STATUS_UNCORE       BIT(61)
 #define STATUS_DS           BIT(62)
 #define STATUS_CHANGED      BIT(63)
+/* In GLOBAL_STATUS and GLOBAL_CTRL */
 #define METRICS_MASK        (HAVE_METRICS ? STATUS_METRICS : 0)
 #define STATUS_MASK         (COUNTERS_MASK | METRICS_MASK |                 \
                              STATUS_LBR_FROZEN | STATUS_FROZEN | STATUS_DS | \
@@ -90,11 +95,28 @@ typedef volatile uint64_t Shared64;     /* numbers */
 #define EV_FAR              0x40c4
 #define EV_LOADS            0x81d0
 #define EV_STORES           0x82d0
+/* TopDown, in slots; clears are in cycles, two each */
+#define EV_SLOTS            0x01a4
+#define EV_BACKEND          0x02a4
+#define EV_BAD              0x04a4
+#define EV_MISPREDICTS      0x08a4
+#define EV_MEMORY           0x10a4
+#define EV_RETIRING         0x02c2
+#define EV_FRONTEND         0x019c
+#define EV_ISSUED           0x010e
+#define EV_ISSUED_SPR       0x01ae
+#define EV_DROPPED          0x100d
+#define EV_DROPPED_SPR      0x10ad
+#define EV_CLEARS           0x010d
+#define EV_CLEARS_SPR       0x01ad
+#define EV_MACHINE_CLEARS   0x01c3
 
 #define RDPMC_FIXED         0x40000000u
 #define RDPMC_METRICS       0x20000000u
 
 #define CR4_PCE             BIT(8)
+#define CR4_OSFXSR          BIT(9)
+#define CR4_OSXSAVE         BIT(18)
 #define RFLAGS_TF           BIT(8)
 #define RFLAGS_IF           BIT(9)
 
@@ -270,22 +292,58 @@ void pmi_acknowledge(void);
 
 /* Nothing counts, all counters and bits are clear, LVTPC has vector 0x40. */
 void pmu_reset(void);
+/* A counter starts at 0, and counts when it is enabled in GLOBAL_CTRL. */
+void program(unsigned n, uint64_t evtsel);
+void program_fixed(unsigned n, uint64_t control);
+
+/* A hook: skips RDPMC, and notes in events that it did. */
+bool skip_rdpmc(Frame *f);
+
+/* Wait until the other CPU is here, too. It starts as 0. */
+extern Shared32 barrier;
+void meet(void);
+
+void set_random_seed(uint64_t seed);
+uint64_t random(void);
 
 /* boot.S */
 extern uint64_t pmu_enable;
 extern uint64_t run_user_flags;
-extern uint32_t config_command;
+extern uint32_t config_command, config_cpu;
 extern char stacks[], trap_stubs[];
 void run_kernel(void (*body)(void), uint64_t arg);
 void run_user(void (*body)(void), uint64_t arg, Tss *tss);
 void user_exit(void);
+
+/* From there, n events make a counter 0. */
+static inline uint64_t negative(uint64_t n)
+{
+    return -n & WIDTH_MASK;
+}
+
+static inline void user(void (*body)(void), uint64_t arg)
+{
+    run_user(body, arg, &this_cpu()->tss);
+}
+
+static inline void kernel(void (*body)(void), uint64_t arg)
+{
+    run_kernel(body, arg);
+}
 
 /* lib.c, called by boot.S */
 void guest_main(void);
 void guest_main_ap(void);
 void trap(Frame *f);
 
-/* cases.c */
-void run_case(unsigned command);
+typedef struct GuestCase {
+    void (*fn)(void);
+    unsigned flags;
+    const char *path;
+} GuestCase;
+
+/* cases.c and topdown.c */
+extern const GuestCase pmu_cases[GUEST_CASE(all)];
+extern const GuestCase topdown_cases[GUEST_CASE(all_topdown)];
 
 #endif

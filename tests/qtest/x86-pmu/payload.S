@@ -10,23 +10,17 @@
  */
 
 #include "guest.h"
+#include "macros.S.inc"
 
 #define APIC_BASE           0xfee00000
 #define MSR_PMC0            0xc1
 #define MSR_EVTSEL0         0x186
 #define MSR_FIXED_CTR0      0x309
 #define MSR_FIXED_CTR_CTRL  0x38d
-#define RDPMC_FIXED_0       0x40000000
 /* Instructions at CPL 0, enabled */
 #define EVTSEL_INSNS_OS     0x4200c0
 #define REP_SOURCE          0x420000
 #define REP_TARGET          0x460000
-
-    .macro BODY name
-    .balign 16
-    .globl  body_\name
-body_\name:
-    .endm
 
     .text
     .code64

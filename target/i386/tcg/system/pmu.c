@@ -10,9 +10,11 @@
  *  - instructions, branches of all kinds, loads, and stores are exact;
  *  - cycles are the slots of count.c.inc, divided by the width of the model;
  *    reference cycles are the same. Halted time does not count;
+ *  - the categories that slots belong to are those of pmu-topdown.c;
  *  - mispredicted branches and references to and misses of the last level
  *    cache are fixed shares (1/64 of the conditional branches, 1/64 of the
- *    loads for misses and 1/16 more for references);
+ *    loads for misses and 1/16 more for references), unless there are the
+ *    models of pmu-precise.c;
  *  - all other events are accepted, and count 0.
  *
  * Left out: PEBS, BTS, LBR, Processor Trace, uncore, AnyThread, TSX, and
@@ -39,13 +41,8 @@
 #include "system/tcg.h"
 #include "target/i386/trace.h"
 #include "tcg/helper-tcg.h"
-#include "tcg/pmu.h"
-
-#define PMU_GP                  8
-#define PMU_FIXED               4
-#define PMU_COUNTERS            (PMU_GP + PMU_FIXED)
-#define PMU_WIDTH               48
-#define PMU_MASK                MAKE_64BIT_MASK(0, PMU_WIDTH)
+#include "tcg/pmu-precise.h"
+#include "pmu-internal.h"
 
 /* Bits of GLOBAL_CTRL, GLOBAL_STATUS, and the like */
 #define PMU_GP_MASK             MAKE_64BIT_MASK(0, PMU_GP)
@@ -94,10 +91,9 @@ FIELD(DEBUGCTL, FREEZE_IN_SMM, 14, 1)
 /* Slots per cycle of models that are not known */
 #define PMU_LEAST_WIDTH         4
 
-#define PMU_CAP_FULL_WRITE      BIT_ULL(13)
-
 /* RDPMC: the type of counter is in the upper half of ECX */
 #define PMU_RDPMC_GP            0x0000
+#define PMU_RDPMC_METRICS       0x2000
 #define PMU_RDPMC_FIXED         0x4000
 
 /* Upper byte: unit mask, lower byte: event select */
@@ -107,6 +103,17 @@ typedef enum X86PMUEvent {
     EVENT_REF               = 0x013c,
     EVENT_REF_FIXED         = 0x0300,   /* pseudo code, fixed counter 2 */
     EVENT_SLOTS             = 0x01a4,
+    EVENT_BACKEND           = 0x02a4,
+    EVENT_BAD_SPECULATION   = 0x04a4,
+    EVENT_MISPREDICT_SLOTS  = 0x08a4,
+    EVENT_MEMORY_BOUND      = 0x10a4,
+    EVENT_RETIRING          = 0x02c2,
+    EVENT_NOT_DELIVERED     = 0x019c,   /* by the frontend */
+    EVENT_ISSUED            = 0x010e,   /* Ice Lake */
+    EVENT_ISSUED_SPR        = 0x01ae,
+    EVENT_CLEARS            = 0x010d,   /* of any kind, Ice Lake */
+    EVENT_CLEARS_SPR        = 0x01ad,
+    EVENT_MACHINE_CLEARS    = 0x01c3,
     EVENT_SLOTS_FIXED       = 0x0400,   /* pseudo code, fixed counter 3 */
     EVENT_LLC_REF           = 0x4f2e,
     EVENT_LLC_MISS          = 0x412e,
@@ -125,44 +132,14 @@ typedef enum X86PMUEvent {
     EVENT_STORES            = 0x82d0,
 } X86PMUEvent;
 
-/* What the registers say of a counter */
-typedef struct PMUConfig {
-    uint16_t event;
-    uint8_t cmask;
-    bool edge;
-    bool inv;
-    bool irq;
-    uint8_t domains;        /* bit mask, 0: does not count */
-} PMUConfig;
-
-/**
- * X86PMU: state that is not in the registers
- * @config: what the counters count now, general before fixed
- * @run: counters that count: what the event and the cycles had counted when
- *       they started, and what the register in CPUX86State has got since then
- * @width: slots per cycle
- * @irq_pending: an interrupt to be delivered by the vCPU's thread
- * @saved: the totals of the accelerator, in the migration stream
- */
-typedef struct X86PMU {
-    PMUConfig config[PMU_COUNTERS];
-    struct {
-        uint64_t event;
-        uint64_t cycles;
-        uint64_t got;
-    } run[PMU_COUNTERS];
-    uint32_t width;
-    bool irq_pending;
-    uint64_t saved[X86_COUNT_DOMAINS * X86_COUNT_LANES];
-} X86PMU;
-
 static void x86_pmu_deadline(CPUState *cs);
 static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
                             const uint64_t *lanes);
 
 /*
- * A unit is at most 16 quarters of a slot, a branch at least two units, and
- * everything else at most one per unit: that is what bounds the lanes.
+ * What a unit stands for bounds the lanes: at most 16 quarters of a slot, with
+ * the smaller lanes as in X86_COUNT_UNIT_*, half a branch, and at most one of
+ * everything else.
  */
 const InsnCountOps x86_insn_count_ops = {
     .offset = offsetof(X86CPU, insn_count),
@@ -179,6 +156,13 @@ const InsnCountOps x86_insn_count_ops = {
         [X86_COUNT_COND_TAKEN] = { 2, 16, 16 },
         [X86_COUNT_FAR] = { 2, 32, 16 },
         [X86_COUNT_INDIRECT] = { 2, 48, 16 },
+        [X86_COUNT_BAD] = { 3, 0, 19 },
+        [X86_COUNT_FRONTEND] = { 3, 19, 16 },
+        [X86_COUNT_BACKEND] = { 3, 35, 19 },
+        [X86_COUNT_HEAVY] = { 4, 0, 15 },
+        [X86_COUNT_MISPREDICT] = { 4, 15, 15 },
+        [X86_COUNT_FETCH_LAT] = { 4, 30, 15 },
+        [X86_COUNT_MEMORY] = { 4, 45, 19 },
     },
     .deadline = x86_pmu_deadline,
     .reaches = x86_pmu_reaches,
@@ -194,6 +178,38 @@ static bool x86_pmu_possible(X86CPU *cpu)
            IS_INTEL_CPU(&cpu->env);
 }
 
+/*
+ * What TopDown is like on a microarchitecture: the allocation width, by which
+ * the metrics are defined (6 from Golden Cove on, 5 for Sunny Cove and its
+ * relatives, 4 for older ones), and the level of PERF_METRICS.
+ */
+static void x86_pmu_microarchitecture(CPUX86State *env, unsigned *width,
+                                      unsigned *level)
+{
+    unsigned family = extract32(env->cpuid_version, 8, 4);
+    unsigned model = extract32(env->cpuid_version, 4, 4) |
+                     extract32(env->cpuid_version, 16, 4) << 4;
+
+    *width = PMU_LEAST_WIDTH;
+    *level = 0;
+    if (family == 6) {
+        switch (model) {
+        case 0x6a: case 0x6c:               /* Ice Lake servers */
+        case 0x7d: case 0x7e:               /* Ice Lake */
+        case 0x8c: case 0x8d:               /* Tiger Lake */
+        case 0xa7:                          /* Rocket Lake */
+            *width = 5;
+            *level = 1;
+            break;
+        case 0x8f: case 0xcf:               /* Sapphire, Emerald Rapids */
+        case 0xad: case 0xae:               /* Granite Rapids */
+            *width = 6;
+            *level = 2;
+            break;
+        }
+    }
+}
+
 uint64_t x86_pmu_supported_features(X86CPU *cpu, FeatureWord w)
 {
     if (x86_pmu_possible(cpu)) {
@@ -201,7 +217,7 @@ uint64_t x86_pmu_supported_features(X86CPU *cpu, FeatureWord w)
         case FEAT_1_ECX:
             return CPUID_EXT_PDCM;
         case FEAT_PERF_CAPABILITIES:
-            return PMU_CAP_FULL_WRITE;
+            return PMU_CAP_FULL_WRITE | PMU_CAP_METRICS;
         default:
             break;
         }
@@ -212,50 +228,43 @@ uint64_t x86_pmu_supported_features(X86CPU *cpu, FeatureWord w)
 bool x86_pmu_expand_features(X86CPU *cpu)
 {
     CPUX86State *env = &cpu->env;
+    unsigned width, level;
     FeatureWord w;
 
     if (!x86_pmu_possible(cpu)) {
         return false;
     }
+    x86_pmu_microarchitecture(env, &width, &level);
     for (w = 0; w < FEATURE_WORDS; w++) {
-        env->features[w] |= x86_pmu_supported_features(cpu, w) &
-                            ~env->user_features[w];
+        uint64_t on = x86_pmu_supported_features(cpu, w);
+
+        if (w == FEAT_PERF_CAPABILITIES && !level) {
+            /* Not on this hardware, unless the user wants it */
+            on &= ~PMU_CAP_METRICS;
+        }
+        env->features[w] |= on & ~env->user_features[w];
     }
     return true;
 }
 
-/*
- * Allocation width of the microarchitecture (Intel's TopDown metrics are
- * defined by it): 6 from Golden Cove on, 5 for Sunny Cove and its relatives,
- * 4 for older ones.
- */
-static unsigned x86_pmu_model_width(CPUX86State *env)
-{
-    unsigned family = extract32(env->cpuid_version, 8, 4);
-    unsigned model = extract32(env->cpuid_version, 4, 4) |
-                     extract32(env->cpuid_version, 16, 4) << 4;
-
-    if (family == 6) {
-        switch (model) {
-        case 0x6a: case 0x6c:               /* Ice Lake servers */
-        case 0x7d: case 0x7e:               /* Ice Lake */
-        case 0x8c: case 0x8d:               /* Tiger Lake */
-        case 0xa7:                          /* Rocket Lake */
-            return 5;
-        case 0x8f: case 0xcf:               /* Sapphire, Emerald Rapids */
-        case 0xad: case 0xae:               /* Granite Rapids */
-            return 6;
-        }
-    }
-    return PMU_LEAST_WIDTH;
-}
-
 bool x86_pmu_realize(X86CPU *cpu, Error **errp)
 {
+    unsigned width, level;
+
+    if (!cpu->enable_pmu && cpu->pmu_options.given) {
+        error_setg(errp, "pmu-model, topdown-mix, pmu-width, and "
+                   "pmu-metrics-ovf need pmu=on");
+        return false;
+    }
     if (!cpu->enable_pmu) {
         return true;
     }
     if (!x86_pmu_possible(cpu)) {
+        if (cpu->pmu_options.given) {
+            error_setg(errp, "pmu-model, topdown-mix, pmu-width, and "
+                       "pmu-metrics-ovf need a CPU model of Intel");
+            return false;
+        }
         if (insn_count_available()) {
             warn_report_once("pmu=on has no effect: under TCG, only CPU "
                              "models of Intel have a PMU, such as "
@@ -266,13 +275,20 @@ bool x86_pmu_realize(X86CPU *cpu, Error **errp)
         }
         return true;
     }
+    x86_pmu_microarchitecture(&cpu->env, &width, &level);
     cpu->pmu = g_new0(X86PMU, 1);
-    cpu->pmu->width = x86_pmu_model_width(&cpu->env);
+    cpu->pmu->width = cpu->pmu_options.width ?: width;
+    cpu->pmu->level = MAX(level, 1);
+    if (!x86_topdown_realize(cpu, errp)) {
+        x86_pmu_unrealize(cpu);
+        return false;
+    }
     return true;
 }
 
 void x86_pmu_unrealize(X86CPU *cpu)
 {
+    g_clear_pointer(&cpu->pmu_precise, g_free);
     g_clear_pointer(&cpu->pmu, g_free);
 }
 
@@ -281,6 +297,11 @@ unsigned x86_pmu_width(CPUX86State *env)
     X86PMU *pmu = env_archcpu(env)->pmu;
 
     return pmu ? pmu->width : 0;
+}
+
+bool x86_pmu_is_precise(CPUX86State *env)
+{
+    return env_archcpu(env)->pmu_precise != NULL;
 }
 
 /* CPUID leaf 0AH; the events of EBX that are not available: none */
@@ -355,18 +376,25 @@ static PMUConfig x86_pmu_config(CPUX86State *env, unsigned counter)
 }
 
 /* Which words of lanes an event needs, besides the first */
-static unsigned x86_pmu_words(uint16_t event)
+static unsigned x86_pmu_words(X86CPU *cpu, uint16_t event)
 {
+    bool fixed_shares = cpu->pmu->model == X86_PMU_STATIC;
+
     switch (event) {
     case EVENT_COND:
     case EVENT_CALLS:
     case EVENT_LOADS:
     case EVENT_STORES:
+        return 1 << 1;
     case EVENT_LLC_REF:
     case EVENT_LLC_MISS:
+        return cpu->pmu_precise ? 0 : 1 << 1;
     case EVENT_MISPREDICTED:
     case EVENT_MISPREDICTED_COND:
-        return 1 << 1;
+        return fixed_shares ? 1 << 1 : x86_topdown_words(cpu, 2);
+    case EVENT_CLEARS:
+    case EVENT_CLEARS_SPR:
+        return x86_topdown_words(cpu, 2) | fixed_shares << 1;
     case EVENT_RETS:
     case EVENT_FAR:
     case EVENT_INDIRECT:
@@ -375,29 +403,84 @@ static unsigned x86_pmu_words(uint16_t event)
     case EVENT_COND_NOT_TAKEN:
     case EVENT_TAKEN:
         return 1 << 1 | 1 << 2;
+    case EVENT_BACKEND:
+    case EVENT_BAD_SPECULATION:
+    case EVENT_RETIRING:
+    case EVENT_NOT_DELIVERED:
+    case EVENT_ISSUED:
+    case EVENT_ISSUED_SPR:
+        return x86_topdown_words(cpu, 1);
+    case EVENT_MISPREDICT_SLOTS:
+    case EVENT_MEMORY_BOUND:
+    case EVENT_MACHINE_CLEARS:
+        return x86_topdown_words(cpu, 2);
     default:
         return 0;
     }
 }
 
-/* What an event has ever counted in the domain of @total; never goes back */
-static uint64_t x86_pmu_event(X86CPU *cpu, uint16_t event,
+/*
+ * Events are fractions of the totals: x86_pmu_event() is the numerator, and
+ * this the denominator.
+ */
+static unsigned x86_pmu_parts(X86CPU *cpu, uint16_t event)
+{
+    unsigned cycle = 4 * cpu->pmu->width;
+    bool fixed_shares = cpu->pmu->model == X86_PMU_STATIC;
+
+    switch (event) {
+    case EVENT_CYCLES:
+    case EVENT_REF:
+    case EVENT_REF_FIXED:
+        return cycle;
+    case EVENT_SLOTS:
+    case EVENT_SLOTS_FIXED:
+    case EVENT_BACKEND:
+    case EVENT_BAD_SPECULATION:
+    case EVENT_RETIRING:
+    case EVENT_NOT_DELIVERED:
+    case EVENT_ISSUED:
+    case EVENT_ISSUED_SPR:
+    case EVENT_MISPREDICT_SLOTS:
+    case EVENT_MEMORY_BOUND:
+        return 4;
+    case EVENT_LLC_REF:
+    case EVENT_LLC_MISS:
+        return cpu->pmu_precise ? 1 : 64;
+    case EVENT_MISPREDICTED:
+    case EVENT_MISPREDICTED_COND:
+        return fixed_shares ? 64 : X86_PRICE_MISPREDICT * cycle;
+    case EVENT_MACHINE_CLEARS:
+        return X86_PRICE_CLEAR * cycle;
+    case EVENT_CLEARS:
+    case EVENT_CLEARS_SPR:
+        return X86_PRICE_CLEAR * cycle * (fixed_shares ? 64 : 1);
+    default:
+        return 1;
+    }
+}
+
+/* What an event has ever counted by the @total of a domain; never goes back */
+static uint64_t x86_pmu_event(X86CPU *cpu, uint16_t event, unsigned domain,
                               const uint64_t *total)
 {
+    uint64_t part[TOPDOWN_CATEGORIES], clears;
+
     switch (event) {
     case EVENT_INSNS:
         return total[X86_COUNT_INSNS];
     case EVENT_CYCLES:
     case EVENT_REF:
     case EVENT_REF_FIXED:
-        return total[X86_COUNT_SLOTS] / (4 * cpu->pmu->width);
     case EVENT_SLOTS:
     case EVENT_SLOTS_FIXED:
-        return total[X86_COUNT_SLOTS] / 4;
+        return total[X86_COUNT_SLOTS];
     case EVENT_LLC_REF:
-        return total[X86_COUNT_LOADS] / 16 + total[X86_COUNT_LOADS] / 64;
+        return cpu->pmu_precise ? total[X86_COUNT_LLC_REF]
+                                : 5 * total[X86_COUNT_LOADS];
     case EVENT_LLC_MISS:
-        return total[X86_COUNT_LOADS] / 64;
+        return cpu->pmu_precise ? total[X86_COUNT_LLC_MISS]
+                                : total[X86_COUNT_LOADS];
     case EVENT_BRANCHES:
         return total[X86_COUNT_BRANCHES];
     case EVENT_COND_TAKEN:
@@ -417,13 +500,47 @@ static uint64_t x86_pmu_event(X86CPU *cpu, uint16_t event,
         return total[X86_COUNT_FAR];
     case EVENT_INDIRECT:
         return total[X86_COUNT_INDIRECT];
-    case EVENT_MISPREDICTED:
-    case EVENT_MISPREDICTED_COND:
-        return total[X86_COUNT_COND] / 64;
     case EVENT_LOADS:
         return total[X86_COUNT_LOADS];
     case EVENT_STORES:
         return total[X86_COUNT_STORES];
+    default:
+        break;
+    }
+
+    x86_topdown_split(cpu, domain, total, part);
+    clears = part[TOPDOWN_BAD] - part[TOPDOWN_MISPREDICT];
+    switch (event) {
+    case EVENT_BACKEND:
+        return part[TOPDOWN_BACKEND];
+    case EVENT_BAD_SPECULATION:
+        return part[TOPDOWN_BAD];
+    case EVENT_RETIRING:
+        return part[TOPDOWN_RETIRING];
+    case EVENT_NOT_DELIVERED:
+        return part[TOPDOWN_FRONTEND];
+    case EVENT_ISSUED:
+    case EVENT_ISSUED_SPR:
+        return part[TOPDOWN_RETIRING] + part[TOPDOWN_BAD];
+    case EVENT_MISPREDICT_SLOTS:
+        return part[TOPDOWN_MISPREDICT];
+    case EVENT_MEMORY_BOUND:
+        return part[TOPDOWN_MEMORY];
+    case EVENT_MISPREDICTED:
+    case EVENT_MISPREDICTED_COND:
+        return cpu->pmu->model == X86_PMU_STATIC ? total[X86_COUNT_COND]
+                                                 : part[TOPDOWN_MISPREDICT];
+    case EVENT_MACHINE_CLEARS:
+        /* Cycles: two for each, so that the number is that of the edges */
+        return 2 * clears;
+    case EVENT_CLEARS:
+    case EVENT_CLEARS_SPR:
+        if (cpu->pmu->model == X86_PMU_STATIC) {
+            return 2 * (64 * clears + total[X86_COUNT_COND] * X86_PRICE_CLEAR *
+                                      4 * cpu->pmu->width);
+        }
+        return 2 * (clears + part[TOPDOWN_MISPREDICT] * X86_PRICE_CLEAR /
+                             X86_PRICE_MISPREDICT);
     default:
         return 0;
     }
@@ -437,29 +554,38 @@ static uint64_t x86_pmu_sum(X86CPU *cpu, uint16_t event, uint8_t domains)
 
     for (d = 0; d < X86_COUNT_DOMAINS; d++) {
         if (domains & (1 << d)) {
-            sum += x86_pmu_event(cpu, event, cpu->insn_count.total[d]);
+            sum += x86_pmu_event(cpu, event, d, cpu->insn_count.total[d]);
         }
     }
     return sum;
 }
 
 /*
- * What a counter has counted since it started. The filters are approximations
- * (our decision, because there are no single cycles): with CMASK the events
- * come packed, CMASK in a cycle; INV counts the other cycles; EDGE takes every
- * second of these cycles to be the start of a run.
+ * What a counter has counted since it was brought up to date, if its event
+ * has come to @now: all of it, and the fraction that is left in @rest.
+ *
+ * The filters are approximations (our decision, because there are no single
+ * cycles): with CMASK the events come packed, CMASK in a cycle; INV counts the
+ * other cycles; EDGE takes every second of these cycles to be the start of a
+ * run. They look at all since the counter started.
  */
-static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter)
+static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
+                              uint64_t *rest)
 {
     const PMUConfig *c = &cpu->pmu->config[counter];
+    const X86PMURun *run = &cpu->pmu->run[counter];
+    unsigned parts = x86_pmu_parts(cpu, c->event);
     uint64_t n, cycles;
 
-    n = x86_pmu_sum(cpu, c->event, c->domains) - cpu->pmu->run[counter].event;
     if (!c->cmask && !c->edge) {
-        return n;
+        n = now - run->event + run->rest;
+        *rest = n % parts;
+        return n / parts;
     }
-    cycles = x86_pmu_sum(cpu, EVENT_CYCLES, c->domains) -
-             cpu->pmu->run[counter].cycles;
+    *rest = 0;
+    n = (now - run->event) / parts;
+    cycles = (x86_pmu_sum(cpu, EVENT_CYCLES, c->domains) - run->cycles) /
+             x86_pmu_parts(cpu, EVENT_CYCLES);
     if (c->cmask) {
         n = MIN(n / c->cmask, cycles);
         if (c->inv) {
@@ -469,21 +595,49 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter)
     if (c->edge) {
         n = DIV_ROUND_UP(MIN(n, cycles), 2);
     }
-    return n;
+    /* An inverted count may have to catch up */
+    return n > run->got ? n - run->got : 0;
+}
+
+int64_t x86_pmu_units_of(X86CPU *cpu, uint64_t quarters)
+{
+    unsigned most = X86_COUNT_UNIT_SLOTS;
+
+    if (cpu->pmu_precise) {
+        /* And a load, two lines of code, and a branch that are missed */
+        most += 4 * cpu->pmu->width *
+                (X86_PRICE_L1_MISS + X86_PRICE_LLC_MISS +
+                 2 * X86_PRICE_L1_MISS +
+                 X86_PRICE_MISPREDICT + X86_PRICE_RESTEER);
+    }
+    return MAX(1, DIV_ROUND_UP(quarters, most));
 }
 
 /*
  * A lower bound of the units that it takes to count @n of an event. CMASK and
  * EDGE only make it take longer.
  */
-static int64_t x86_pmu_units(const PMUConfig *config, uint64_t n)
+static int64_t x86_pmu_units(X86CPU *cpu, const PMUConfig *config, uint64_t n)
 {
     if (config->cmask && config->inv) {
-        /* Cycles, which are four slots or more: as many as one unit at most */
-        QEMU_BUILD_BUG_ON(X86_COUNT_UNIT_SLOTS > 4 * PMU_LEAST_WIDTH);
-        return n;
+        return x86_pmu_units_of(cpu, 4 * cpu->pmu->width * (n - 1));
     }
     switch (config->event) {
+    case EVENT_CYCLES:
+    case EVENT_REF:
+    case EVENT_REF_FIXED:
+        return x86_pmu_units_of(cpu, 4 * cpu->pmu->width * (n - 1));
+    case EVENT_SLOTS:
+    case EVENT_SLOTS_FIXED:
+    case EVENT_BACKEND:
+    case EVENT_BAD_SPECULATION:
+    case EVENT_RETIRING:
+    case EVENT_NOT_DELIVERED:
+    case EVENT_ISSUED:
+    case EVENT_ISSUED_SPR:
+    case EVENT_MISPREDICT_SLOTS:
+    case EVENT_MEMORY_BOUND:
+        return x86_pmu_units_of(cpu, 4 * (n - 1));
     case EVENT_BRANCHES:
     case EVENT_COND:
     case EVENT_COND_TAKEN:
@@ -494,24 +648,19 @@ static int64_t x86_pmu_units(const PMUConfig *config, uint64_t n)
     case EVENT_FAR:
     case EVENT_INDIRECT:
         return n * X86_COUNT_BRANCH_UNITS;
-    case EVENT_MISPREDICTED:
-    case EVENT_MISPREDICTED_COND:
-        return (64 * (n - 1) + 1) * X86_COUNT_BRANCH_UNITS;
-    case EVENT_SLOTS:
-    case EVENT_SLOTS_FIXED:
-        return DIV_ROUND_UP(n, X86_COUNT_UNIT_SLOTS / 4);
-    case EVENT_LLC_REF:
-        /* At most two with the first load */
-        return n > 2 ? 12 * (n - 2) : 1;
-    case EVENT_LLC_MISS:
-        return 64 * (n - 1) + 1;
     case EVENT_INSNS:
     case EVENT_LOADS:
     case EVENT_STORES:
-    case EVENT_CYCLES:
-    case EVENT_REF:
-    case EVENT_REF_FIXED:
         return n;
+    case EVENT_MISPREDICTED:
+    case EVENT_MISPREDICTED_COND:
+    case EVENT_CLEARS:
+    case EVENT_CLEARS_SPR:
+    case EVENT_MACHINE_CLEARS:
+    case EVENT_LLC_REF:
+    case EVENT_LLC_MISS:
+        /* Two at once, from a share that was nearly full */
+        return DIV_ROUND_UP(n, 2);
     default:
         return INSN_COUNT_NEVER;
     }
@@ -532,33 +681,33 @@ static void x86_pmu_deliver(X86CPU *cpu)
     }
 }
 
-static void x86_pmu_start(X86CPU *cpu);
-
-/*
- * Bring all registers up to date, except for the current instruction of the
- * helper whose GETPC() is @ra. An overflow is the carry out of the counter.
- */
-static void x86_pmu_update(X86CPU *cpu, uintptr_t ra)
+/* An overflow is the carry out of the counter. */
+void x86_pmu_update(X86CPU *cpu, uintptr_t ra)
 {
     CPUX86State *env = &cpu->env;
     X86PMU *pmu = cpu->pmu;
     unsigned i;
 
     insn_count_sync(CPU(cpu), ra);
+    if (cpu->pmu_precise) {
+        x86_pmu_precise_drain(cpu);
+    }
     for (i = 0; i < PMU_COUNTERS; i++) {
+        const PMUConfig *c = &pmu->config[i];
         uint64_t *value = x86_pmu_value(env, i);
-        uint64_t count, sum;
+        X86PMURun *run = &pmu->run[i];
+        uint64_t count, now, sum;
 
-        if (!pmu->config[i].domains) {
+        if (!c->domains) {
             continue;
         }
-        count = x86_pmu_count(cpu, i);
-        if (count <= pmu->run[i].got) {
-            /* Nothing, or an inverted count that waits to catch up */
-            continue;
+        now = x86_pmu_sum(cpu, c->event, c->domains);
+        count = x86_pmu_count(cpu, i, now, &run->rest);
+        if (!c->cmask && !c->edge) {
+            run->event = now;
         }
-        sum = *value + (count - pmu->run[i].got);
-        pmu->run[i].got = count;
+        run->got += count;
+        sum = *value + count;
         *value = sum & PMU_MASK;
         if (sum != *value) {
             trace_x86_pmu_overflow(CPU(cpu)->cpu_index, i, *value,
@@ -567,6 +716,7 @@ static void x86_pmu_update(X86CPU *cpu, uintptr_t ra)
             pmu->irq_pending |= pmu->config[i].irq;
         }
     }
+    x86_topdown_update(cpu);
     if (pmu->irq_pending && FIELD_EX64(env->msr_debugctl, DEBUGCTL,
                                        FREEZE_PERFMON_ON_PMI)) {
         env->msr_global_status |= PMU_STATUS_CTR_FRZ;
@@ -580,6 +730,7 @@ static void x86_pmu_set_due(X86CPU *cpu)
     CPUX86State *env = &cpu->env;
     X86PMU *pmu = cpu->pmu;
     int64_t due[1 << INSN_COUNT_DOMAINS];
+    uint64_t metrics = x86_topdown_left(cpu);
     unsigned i;
 
     for (i = 0; i < ARRAY_SIZE(due); i++) {
@@ -591,8 +742,14 @@ static void x86_pmu_set_due(X86CPU *cpu)
         if (c->domains && c->irq) {
             uint64_t left = PMU_MASK + 1 - *x86_pmu_value(env, i);
 
-            due[c->domains] = MIN(due[c->domains], x86_pmu_units(c, left));
+            due[c->domains] = MIN(due[c->domains],
+                                  x86_pmu_units(cpu, c, left));
         }
+    }
+    if (metrics) {
+        int64_t *d = &due[pmu->config[PMU_SLOTS].domains];
+
+        *d = MIN(*d, x86_pmu_units_of(cpu, metrics));
     }
     insn_count_set_due(CPU(cpu), env->hflags & HF_CPL_MASK ? X86_COUNT_USER
                                                            : X86_COUNT_KERNEL,
@@ -603,7 +760,7 @@ static void x86_pmu_set_due(X86CPU *cpu)
  * The registers have changed, and were up to date before that. Counting in
  * the accelerator takes effect behind the current instruction.
  */
-static void x86_pmu_start(X86CPU *cpu)
+void x86_pmu_start(X86CPU *cpu)
 {
     X86PMU *pmu = cpu->pmu;
     unsigned words = 0;
@@ -617,15 +774,26 @@ static void x86_pmu_start(X86CPU *cpu)
         if (!c.domains) {
             continue;
         }
-        words |= 1 | x86_pmu_words(c.event);
+        words |= 1 | x86_pmu_words(cpu, c.event);
         if (c.domains != old.domains || c.event != old.event ||
             c.cmask != old.cmask || c.inv != old.inv || c.edge != old.edge) {
-            pmu->run[i].event = x86_pmu_sum(cpu, c.event, c.domains);
-            pmu->run[i].cycles = x86_pmu_sum(cpu, EVENT_CYCLES, c.domains);
-            pmu->run[i].got = 0;
+            X86PMURun *run = &pmu->run[i];
+
+            run->event = x86_pmu_sum(cpu, c.event, c.domains);
+            run->cycles = x86_pmu_sum(cpu, EVENT_CYCLES, c.domains);
+            run->got = 0;
+            if (run->rest_of != c.event) {
+                run->rest_of = c.event;
+                run->rest = 0;
+            }
         }
     }
-    insn_count_start(CPU(cpu), words);
+    x86_topdown_start(cpu);
+    if (pmu->topdown.active) {
+        words |= x86_topdown_words(cpu, pmu->level);
+    }
+    /* Branch predictors and caches rest while nothing counts */
+    insn_count_start(CPU(cpu), words, !cpu->pmu_precise);
     if (words) {
         x86_pmu_set_due(cpu);
     }
@@ -650,17 +818,24 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
     X86CPU *cpu = X86_CPU(cs);
     X86PMU *pmu = cpu->pmu;
     const uint64_t *now = cpu->insn_count.total[domain];
-    uint64_t not_taken[X86_COUNT_LANES], taken[X86_COUNT_LANES];
+    uint64_t not_taken[X86_COUNT_TOTALS], taken[X86_COUNT_TOTALS];
+    uint64_t metrics = x86_topdown_left(cpu);
     unsigned i;
 
-    for (i = 0; i < X86_COUNT_LANES; i++) {
-        taken[i] = not_taken[i] = now[i] + lanes[i];
+    if (cpu->pmu_precise) {
+        /* What is missed in the block is not known yet */
+        return true;
     }
+    memcpy(not_taken, now, sizeof(not_taken));
+    for (i = 0; i < X86_COUNT_LANES; i++) {
+        not_taken[i] += lanes[i];
+    }
+    memcpy(taken, not_taken, sizeof(taken));
     taken[X86_COUNT_COND_TAKEN] += lanes[X86_COUNT_COND];
 
     for (i = 0; i < PMU_COUNTERS; i++) {
         const PMUConfig *c = &pmu->config[i];
-        uint64_t most, value;
+        uint64_t most, sum, rest;
 
         if (!c->irq || !(c->domains & (1 << domain))) {
             continue;
@@ -669,16 +844,17 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
             /* Too difficult to tell, and rare */
             return true;
         }
-        most = MAX(x86_pmu_event(cpu, c->event, taken),
-                   x86_pmu_event(cpu, c->event, not_taken)) -
-               x86_pmu_event(cpu, c->event, now);
-        value = *x86_pmu_value(&cpu->env, i) + x86_pmu_count(cpu, i) -
-                pmu->run[i].got;
-        if (value + most > PMU_MASK) {
+        most = MAX(x86_pmu_event(cpu, c->event, domain, taken),
+                   x86_pmu_event(cpu, c->event, domain, not_taken)) -
+               x86_pmu_event(cpu, c->event, domain, now);
+        sum = x86_pmu_sum(cpu, c->event, c->domains) + most;
+        if (*x86_pmu_value(&cpu->env, i) +
+            x86_pmu_count(cpu, i, sum, &rest) > PMU_MASK) {
             return true;
         }
     }
-    return false;
+    return metrics && (pmu->config[PMU_SLOTS].domains & (1 << domain)) &&
+           lanes[X86_COUNT_SLOTS] >= metrics;
 }
 
 /*
@@ -749,6 +925,9 @@ static int x86_pmu_read(X86CPU *cpu, uint32_t msr, uint64_t *val)
     case MSR_CORE_PERF_FIXED_CTR0 ... MSR_CORE_PERF_FIXED_CTR0 + PMU_FIXED - 1:
         *val = *x86_pmu_value(env, PMU_GP + msr - MSR_CORE_PERF_FIXED_CTR0);
         return 1;
+    case MSR_PERF_METRICS:
+        *val = x86_topdown_read(cpu);
+        return x86_topdown_available(env) ? 1 : -1;
     case MSR_CORE_PERF_FIXED_CTR_CTRL:
         *val = env->msr_fixed_ctr_ctrl;
         return 1;
@@ -779,6 +958,18 @@ static int x86_pmu_read(X86CPU *cpu, uint32_t msr, uint64_t *val)
     }
 }
 
+static uint64_t x86_pmu_ctrl_mask(CPUX86State *env)
+{
+    return PMU_GP_MASK | PMU_FIXED_MASK |
+           (x86_topdown_available(env) ? PMU_METRICS_BIT : 0);
+}
+
+static uint64_t x86_pmu_status_mask(CPUX86State *env)
+{
+    return PMU_STATUS_MASK |
+           (x86_topdown_available(env) ? PMU_METRICS_BIT : 0);
+}
+
 /* The bits that software may write as 1; false if there are none at all */
 static bool x86_pmu_writable(CPUX86State *env, uint32_t msr, uint64_t *legal)
 {
@@ -787,6 +978,9 @@ static bool x86_pmu_writable(CPUX86State *env, uint32_t msr, uint64_t *legal)
     case MSR_IA32_MISC_ENABLE:
         *legal = UINT64_MAX;
         return true;
+    case MSR_PERF_METRICS:
+        *legal = UINT64_MAX;
+        return x86_topdown_available(env);
     case MSR_IA32_A_PMC0 ... MSR_IA32_A_PMC0 + PMU_GP - 1:
         *legal = PMU_MASK;
         return x86_pmu_full_write(env);
@@ -800,11 +994,11 @@ static bool x86_pmu_writable(CPUX86State *env, uint32_t msr, uint64_t *legal)
         *legal = PMU_FIXED_CTRL_MASK;
         return true;
     case MSR_CORE_PERF_GLOBAL_CTRL:
-        *legal = PMU_GP_MASK | PMU_FIXED_MASK;
+        *legal = x86_pmu_ctrl_mask(env);
         return true;
     case MSR_CORE_PERF_GLOBAL_OVF_CTRL:
     case MSR_CORE_PERF_GLOBAL_STATUS_SET:
-        *legal = PMU_STATUS_MASK;
+        *legal = x86_pmu_status_mask(env);
         return true;
     case MSR_IA32_DEBUGCTL:
         *legal = PMU_DEBUGCTL_MASK;
@@ -814,21 +1008,32 @@ static bool x86_pmu_writable(CPUX86State *env, uint32_t msr, uint64_t *legal)
     }
 }
 
-static void x86_pmu_write(CPUX86State *env, uint32_t msr, uint64_t val)
+static void x86_pmu_write(X86CPU *cpu, uint32_t msr, uint64_t val)
 {
+    CPUX86State *env = &cpu->env;
+
     switch (msr) {
     case MSR_P6_PERFCTR0 ... MSR_P6_PERFCTR0 + PMU_GP - 1:
         /* The upper half is ignored, and the sign of the lower extended */
         env->msr_gp_counters[msr - MSR_P6_PERFCTR0] = (int32_t)val & PMU_MASK;
+        cpu->pmu->run[msr - MSR_P6_PERFCTR0].rest = 0;
         break;
     case MSR_IA32_A_PMC0 ... MSR_IA32_A_PMC0 + PMU_GP - 1:
         env->msr_gp_counters[msr - MSR_IA32_A_PMC0] = val;
+        cpu->pmu->run[msr - MSR_IA32_A_PMC0].rest = 0;
         break;
     case MSR_P6_EVNTSEL0 ... MSR_P6_EVNTSEL0 + PMU_GP - 1:
         env->msr_gp_evtsel[msr - MSR_P6_EVNTSEL0] = val;
         break;
     case MSR_CORE_PERF_FIXED_CTR0 ... MSR_CORE_PERF_FIXED_CTR0 + PMU_FIXED - 1:
         *x86_pmu_value(env, PMU_GP + msr - MSR_CORE_PERF_FIXED_CTR0) = val;
+        cpu->pmu->run[PMU_GP + msr - MSR_CORE_PERF_FIXED_CTR0].rest = 0;
+        if (msr == MSR_CORE_PERF_FIXED_CTR3) {
+            x86_topdown_restart(cpu);
+        }
+        break;
+    case MSR_PERF_METRICS:
+        x86_topdown_write(cpu, val);
         break;
     case MSR_CORE_PERF_FIXED_CTR_CTRL:
         env->msr_fixed_ctr_ctrl = val;
@@ -864,7 +1069,7 @@ static bool x86_pmu_has_msr(uint32_t msr)
     case MSR_P6_EVNTSEL0 ... MSR_P6_EVNTSEL0 + 9:
     case MSR_IA32_A_PMC0 ... MSR_IA32_A_PMC0 + 9:
     case MSR_CORE_PERF_FIXED_CTR0 ... MSR_CORE_PERF_FIXED_CTR0 + 15:
-    case 0x329: /* IA32_PERF_METRICS */
+    case MSR_PERF_METRICS:
     case MSR_IA32_PERF_CAPABILITIES:
     case MSR_CORE_PERF_FIXED_CTR_CTRL ... MSR_CORE_PERF_GLOBAL_INUSE:
     case MSR_IA32_DEBUGCTL:
@@ -910,7 +1115,7 @@ int x86_pmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
      * counted by what the registers were before.
      */
     x86_pmu_update(cpu, 0);
-    x86_pmu_write(env, msr, val);
+    x86_pmu_write(cpu, msr, val);
     x86_pmu_start(cpu);
     x86_pmu_deliver(cpu);
     return 1;
@@ -929,12 +1134,16 @@ bool x86_pmu_rdpmc(CPUX86State *env, uint32_t index, uint64_t *val,
         /* as it is */
     } else if (type == PMU_RDPMC_FIXED && index < PMU_FIXED) {
         index += PMU_GP;
+    } else if (type == PMU_RDPMC_METRICS && index == 0 &&
+               x86_topdown_available(env)) {
+        /* as it is */
     } else {
         return false;
     }
     x86_pmu_update(cpu, ra);
     x86_pmu_deliver(cpu);
-    *val = *x86_pmu_value(env, index);
+    *val = type == PMU_RDPMC_METRICS ? x86_topdown_read(cpu)
+                                     : *x86_pmu_value(env, index);
     return true;
 }
 
@@ -944,10 +1153,31 @@ bool x86_pmu_rdpmc(CPUX86State *env, uint32_t index, uint64_t *val,
 
 void x86_pmu_reset(X86CPU *cpu)
 {
-    if (cpu->pmu) {
+    if (cpu->pmu && !cpu->pmu->in_init) {
         /* All other registers are 0 */
         cpu->env.msr_global_ctrl = PMU_GP_MASK;
         cpu->pmu->irq_pending = false;
+        memset(cpu->pmu->run, 0, sizeof(cpu->pmu->run));
+        x86_topdown_restart(cpu);
+        if (cpu->pmu_precise) {
+            x86_pmu_precise_reset(cpu->pmu_precise);
+        }
+        x86_pmu_restart(cpu);
+    }
+}
+
+void x86_pmu_init_begin(X86CPU *cpu)
+{
+    if (cpu->pmu) {
+        x86_pmu_sync(cpu);
+        cpu->pmu->in_init = true;
+    }
+}
+
+void x86_pmu_init_end(X86CPU *cpu)
+{
+    if (cpu->pmu) {
+        cpu->pmu->in_init = false;
         x86_pmu_restart(cpu);
     }
 }
@@ -956,6 +1186,7 @@ void x86_pmu_sync(X86CPU *cpu)
 {
     if (cpu->pmu) {
         x86_pmu_update(cpu, 0);
+        cpu->env.msr_perf_metrics = x86_topdown_read(cpu);
     }
 }
 
@@ -986,9 +1217,9 @@ static int x86_pmu_pre_save(void *opaque)
     unsigned d;
 
     for (d = 0; d < X86_COUNT_DOMAINS; d++) {
-        memcpy(&cpu->pmu->saved[d * X86_COUNT_LANES],
+        memcpy(&cpu->pmu->saved[d * X86_COUNT_TOTALS],
                cpu->insn_count.total[d],
-               X86_COUNT_LANES * sizeof(uint64_t));
+               X86_COUNT_TOTALS * sizeof(uint64_t));
     }
     return 0;
 }
@@ -1007,18 +1238,29 @@ static int x86_pmu_post_load(void *opaque, int version_id)
         env->msr_gp_evtsel[i] &= PMU_EVTSEL_MASK;
     }
     env->msr_fixed_ctr_ctrl &= PMU_FIXED_CTRL_MASK;
-    env->msr_global_ctrl &= PMU_GP_MASK | PMU_FIXED_MASK;
-    env->msr_global_status &= PMU_STATUS_MASK;
+    env->msr_global_ctrl &= x86_pmu_ctrl_mask(env);
+    env->msr_global_status &= x86_pmu_status_mask(env);
     env->msr_debugctl &= PMU_DEBUGCTL_MASK;
 
     insn_count_sync(CPU(cpu), 0);
     for (d = 0; d < X86_COUNT_DOMAINS; d++) {
         memcpy(cpu->insn_count.total[d],
-               &cpu->pmu->saved[d * X86_COUNT_LANES],
-               X86_COUNT_LANES * sizeof(uint64_t));
+               &cpu->pmu->saved[d * X86_COUNT_TOTALS],
+               X86_COUNT_TOTALS * sizeof(uint64_t));
     }
     return 0;
 }
+
+static const VMStateDescription vmstate_x86_pmu_run = {
+    .name = "cpu/tcg_pmu/run",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT64(rest, X86PMURun),
+        VMSTATE_UINT16(rest_of, X86PMURun),
+        VMSTATE_END_OF_LIST()
+    }
+};
 
 static const VMStateDescription vmstate_x86_pmu_state = {
     .name = "cpu/tcg_pmu/state",
@@ -1026,8 +1268,31 @@ static const VMStateDescription vmstate_x86_pmu_state = {
     .minimum_version_id = 1,
     .fields = (const VMStateField[]) {
         VMSTATE_BOOL(irq_pending, X86PMU),
+        VMSTATE_STRUCT(topdown, X86PMU, 1, vmstate_x86_topdown,
+                       X86PMUTopDown),
         VMSTATE_UINT64_ARRAY(saved, X86PMU,
-                             X86_COUNT_DOMAINS * X86_COUNT_LANES),
+                             X86_COUNT_DOMAINS * X86_COUNT_TOTALS),
+        VMSTATE_STRUCT_ARRAY(run, X86PMU, PMU_COUNTERS, 1, vmstate_x86_pmu_run,
+                             X86PMURun),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
+static bool x86_pmu_precise_needed(void *opaque)
+{
+    X86CPU *cpu = opaque;
+
+    return cpu->pmu_precise != NULL;
+}
+
+static const VMStateDescription vmstate_x86_pmu_with_precise = {
+    .name = "cpu/tcg_pmu/precise",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = x86_pmu_precise_needed,
+    .fields = (const VMStateField[]) {
+        VMSTATE_STRUCT_POINTER(pmu_precise, X86CPU, vmstate_x86_pmu_precise,
+                               X86PMUPrecise),
         VMSTATE_END_OF_LIST()
     }
 };
@@ -1040,9 +1305,13 @@ const VMStateDescription vmstate_x86_pmu = {
     .pre_save = x86_pmu_pre_save,
     .post_load = x86_pmu_post_load,
     .fields = (const VMStateField[]) {
-        VMSTATE_UINT64(env.msr_fixed_ctr3, X86CPU),
         VMSTATE_UINT64(env.msr_debugctl, X86CPU),
         VMSTATE_STRUCT_POINTER(pmu, X86CPU, vmstate_x86_pmu_state, X86PMU),
         VMSTATE_END_OF_LIST()
+    },
+    .subsections = (const VMStateDescription *const[]) {
+        &vmstate_x86_pmu_with_precise,
+        &vmstate_x86_pmu_mix,
+        NULL
     }
 };

@@ -1,0 +1,52 @@
+/*
+ * Properties of the PMU of Intel CPUs under TCG; see system/pmu-topdown.c
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef I386_TCG_PMU_OPTIONS_H
+#define I386_TCG_PMU_OPTIONS_H
+
+/* The categories of TopDown in the order of the bytes of PERF_METRICS */
+enum {
+    TOPDOWN_RETIRING,
+    TOPDOWN_BAD,
+    TOPDOWN_FRONTEND,
+    TOPDOWN_BACKEND,
+    /* Level 2, each a part of a category of level 1 in the same order */
+    TOPDOWN_HEAVY,
+    TOPDOWN_MISPREDICT,
+    TOPDOWN_FETCH_LAT,
+    TOPDOWN_MEMORY,
+    TOPDOWN_CATEGORIES,
+    TOPDOWN_LEVEL_1 = TOPDOWN_HEAVY,
+};
+
+typedef enum X86PMUModel {
+    X86_PMU_STATIC,
+    X86_PMU_PRECISE,
+    X86_PMU_PINNED,
+    X86_PMU_MODELS,
+} X86PMUModel;
+
+/**
+ * X86PMUOptions: what the user has set
+ * @given: any of them
+ * @model: pmu-model
+ * @width: pmu-width, 0 if not given
+ * @metrics_ovf: pmu-metrics-ovf, 0 if not given
+ * @has_mix: topdown-mix is given
+ * @mix: topdown-mix in millionths; level 1 adds up to a million
+ */
+typedef struct X86PMUOptions {
+    bool given;
+    uint8_t model;
+    uint8_t width;
+    uint64_t metrics_ovf;
+    bool has_mix;
+    uint32_t mix[TOPDOWN_CATEGORIES];
+} X86PMUOptions;
+
+#endif
