@@ -16,7 +16,7 @@
 #define MSR_KERNEL_GS_BASE  0xc0000102
 #define TD_READS            64
 /* Of the loops that show one category */
-#define TURNS               20000
+#define TURNS               5000
 
 /* What is before ENABLE does not count: one more instruction, if any. */
     .macro BLOCK name, setup:vararg

@@ -109,7 +109,7 @@ static const struct {
         .quarters = { [LIGHT] = -4, [HEAVY] = 16 },
         .widths = { [MACHINE_CLEARS] = CYCLES(20) },
     },
-    [PAUSE] = { .widths = { [CORE] = CYCLES(40) } },
+    [PAUSE] = { .widths = { [CORE] = CYCLES(30) } },
 };
 
 typedef struct Block {
@@ -213,14 +213,18 @@ static bool is_precise(void)
 /* In quarters of a slot, without what only the precise models know */
 static void add(Leaves *sum, const Code *code, uint64_t times)
 {
-    int kind, leaf;
+    int kind, leaf, w = width();
+    bool precise = is_precise();
 
     for (kind = 0; kind < KINDS; kind++) {
+        if (!code->n[kind] || (kind == LOAD && precise)) {
+            continue;
+        }
         for (leaf = 0; leaf < LEAVES; leaf++) {
             int price = prices[kind].quarters[leaf] +
-                        (int)width() * prices[kind].widths[leaf] / 8;
+                        w * prices[kind].widths[leaf] / 8;
 
-            if (is_precise() && (kind == LOAD || leaf == MISPREDICTS)) {
+            if (leaf == MISPREDICTS && precise) {
                 continue;
             }
             if (leaf == CORE && price < 0) {
@@ -973,7 +977,9 @@ static void case_td_restore_odd(void)
         { "all of all", 0xffffffff, 0xff },
         { "more at level 2", 0x383c3c7837323264, 0x3732326437323264 },
     };
-    int i;
+    const uint64_t few = 4000;
+    const int turns = 20;
+    int i, j;
 
     for (i = 0; i < ARRAY_SIZE(t); i++) {
         Leaves l = { };
@@ -986,6 +992,16 @@ static void case_td_restore_odd(void)
         add_written(&l, MANY_SLOTS, t[i].written);
         add_block(&l, BLOCK(jumps), 1);
         check("METRICS as computed", NO_STEP, metrics(), metrics_of(&l));
+
+        /* So few slots that what comes then is as much as they are */
+        restore(FIXED_OS, few, t[i].written);
+        for (j = 0; j < turns; j++) {
+            block_nops();
+        }
+        l = (Leaves) { };
+        add_written(&l, few, t[i].written);
+        add_block(&l, BLOCK(nops), turns);
+        check_near("METRICS of both", NO_STEP, metrics(), &l);
     }
 }
 
@@ -1655,8 +1671,15 @@ static void case_td_event_overflow(void)
     context("");
 }
 
-/* Where CALL and the first instructions have cost so many quarters */
-static uint64_t step_after(uint64_t quarters)
+#define MOST_STEPS          32
+
+/* What CALL and the first instructions cost, and where they end */
+typedef struct Steps {
+    uint64_t quarters[MOST_STEPS], rip[MOST_STEPS];
+    int n;
+} Steps;
+
+static void make_steps(Steps *steps)
 {
     static const Code codes[] = {
         [STEP_NOP] = { { [ANY] = 1 } },
@@ -1666,54 +1689,65 @@ static uint64_t step_after(uint64_t quarters)
             { [ANY] = 1, [LOAD] = 1, [LOAD_OP] = 1, [LOCK] = 1 }
         },
     };
-    uint64_t rip = (uintptr_t)body_td_expensive;
     const TdStep *s;
     Leaves l = { };
 
     add(&l, &(Code) { { [ANY] = 1, [CALL_INDIRECT] = 1 } }, 1);
-    for (s = td_steps; sum(&l, ALL_LEAVES) < quarters; s++) {
-        if (s == td_steps_end) {
-            return 0;
-        }
+    steps->quarters[0] = sum(&l, ALL_LEAVES);
+    steps->rip[0] = (uintptr_t)body_td_expensive;
+    steps->n = 1;
+    for (s = td_steps; s != td_steps_end && steps->n < MOST_STEPS; s++) {
         add(&l, &codes[s->kind], 1);
-        rip = s->end;
+        steps->quarters[steps->n] = sum(&l, ALL_LEAVES);
+        steps->rip[steps->n++] = s->end;
     }
-    return rip;
+}
+
+/* Where so many quarters are reached, or 0 */
+static uint64_t step_after(const Steps *steps, uint64_t quarters)
+{
+    int i;
+
+    for (i = 0; i < steps->n; i++) {
+        if (steps->quarters[i] >= quarters) {
+            return steps->rip[i];
+        }
+    }
+    return 0;
 }
 
 /*
  * The instruction that reaches the count is the last one before the PMI, also
- * if it costs more than is left. What was left of a slot or a cycle before
- * nobody knows, except for METRICS.
+ * if it costs more than is left. Writing a counter drops what was left of a
+ * slot or a cycle before.
  */
 static void case_td_skid(void)
 {
     static const char *const names[] = { "slots", "cycles", "METRICS" };
     Cpu *cpu = this_cpu();
+    Steps steps;
     unsigned n;
     int i;
 
+    make_steps(&steps);
     for (i = 0; i < 3; i++) {
         unsigned unit = i == 1 ? 4 * width() : 4;
 
         context(names[i]);
-        for (n = 1; step_after(n * unit); n++) {
-            start(FIXED_OS);
-            apic_write(APIC_LVTPC, LVT_NMI);
+        for (n = 1; step_after(&steps, n * unit); n++) {
             if (i < 2) {
+                start(FIXED_OS);
                 program(2, (i ? EV_CYCLES : EV_SLOTS) | EVTSEL_OS |
                            EVTSEL_INT);
                 wrmsr(MSR_A_PMC(2), negative(n));
             } else {
                 restore(FIXED_OS | FIXED_PMI, METRICS_LIMIT - n,
                         SOME_METRICS);
-                apic_write(APIC_LVTPC, LVT_NMI);
             }
+            apic_write(APIC_LVTPC, LVT_NMI);
             kernel(body_td_expensive, 0);
             check("interrupts", n, cpu->pmis, 1);
-            check_range("RIP", n, cpu->pmi_rip,
-                        step_after(i < 2 ? (n - 1) * unit + 1 : n * unit),
-                        step_after(n * unit));
+            check("RIP", n, cpu->pmi_rip, step_after(&steps, n * unit));
         }
         check_range("steps", i, n, 100, WIDTH_MASK);
     }
@@ -1792,7 +1826,7 @@ static void case_td_smp(void)
 
 /* So often until the predictor knows the branches of a few instructions */
 #define LEARN               20
-#define TURNS               20000   /* as in topdown.S */
+#define TURNS               5000    /* as in topdown.S */
 
 /* A list of all lines of twice the last level cache, in no order */
 static void make_chase(void)

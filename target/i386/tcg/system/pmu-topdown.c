@@ -148,6 +148,22 @@ static uint64_t topdown_limit(X86CPU *cpu)
     return 4 * (cpu->pmu_options.metrics_ovf ?: METRICS_OVF);
 }
 
+/* Keep level 2 within level 1, and that adding up to the total. */
+static void topdown_clip(X86PMUTopDown *t)
+{
+    uint64_t left = t->total;
+    unsigned i;
+
+    for (i = 0; i < TOPDOWN_BACKEND; i++) {
+        t->part[i] = MIN(t->part[i], left);
+        left -= t->part[i];
+    }
+    t->part[TOPDOWN_BACKEND] = left;
+    for (i = TOPDOWN_LEVEL_1; i < TOPDOWN_CATEGORIES; i++) {
+        t->part[i] = MIN(t->part[i], t->part[i - TOPDOWN_LEVEL_1]);
+    }
+}
+
 void x86_topdown_update(X86CPU *cpu)
 {
     CPUX86State *env = &cpu->env;
@@ -167,9 +183,12 @@ void x86_topdown_update(X86CPU *cpu)
     t->seen_total = slots;
     for (i = 0; i < TOPDOWN_CATEGORIES; i++) {
         /* A cut can be a quarter of a slot lower than before */
-        t->part[i] += part[i] - t->seen[i];
-        t->seen[i] = part[i];
+        if (part[i] > t->seen[i]) {
+            t->part[i] += part[i] - t->seen[i];
+            t->seen[i] = part[i];
+        }
     }
+    topdown_clip(t);
     if (before < topdown_limit(cpu) && t->total >= topdown_limit(cpu)) {
         env->msr_global_status |= PMU_METRICS_BIT;
         cpu->pmu->irq_pending |= cpu->pmu->config[PMU_SLOTS].irq;
@@ -239,22 +258,6 @@ uint64_t x86_topdown_read(X86CPU *cpu)
         val |= (uint64_t)byte[i] << 8 * i;
     }
     return val;
-}
-
-/* Keep level 2 within level 1, and that adding up to the total. */
-static void topdown_clip(X86PMUTopDown *t)
-{
-    uint64_t left = t->total;
-    unsigned i;
-
-    for (i = 0; i < TOPDOWN_BACKEND; i++) {
-        t->part[i] = MIN(t->part[i], left);
-        left -= t->part[i];
-    }
-    t->part[TOPDOWN_BACKEND] = left;
-    for (i = TOPDOWN_LEVEL_1; i < TOPDOWN_CATEGORIES; i++) {
-        t->part[i] = MIN(t->part[i], t->part[i - TOPDOWN_LEVEL_1]);
-    }
 }
 
 void x86_topdown_write(X86CPU *cpu, uint64_t val)

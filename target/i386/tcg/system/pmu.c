@@ -578,7 +578,8 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
     uint64_t n, cycles;
 
     if (!c->cmask && !c->edge) {
-        n = now - run->event + run->rest;
+        /* Of a mix, a part can be a quarter of a slot lower than before */
+        n = run->rest + (now > run->event ? now - run->event : 0);
         *rest = n % parts;
         return n / parts;
     }
@@ -704,7 +705,7 @@ void x86_pmu_update(X86CPU *cpu, uintptr_t ra)
         now = x86_pmu_sum(cpu, c->event, c->domains);
         count = x86_pmu_count(cpu, i, now, &run->rest);
         if (!c->cmask && !c->edge) {
-            run->event = now;
+            run->event = MAX(run->event, now);
         }
         run->got += count;
         sum = *value + count;
