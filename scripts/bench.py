@@ -31,7 +31,7 @@ REFERENCE = 'stock QEMU'
 class Config:
     name: str
     kind: str = 'qemu'          # which build, see qemu.py
-    pmu: str = 'on'             # the CPU's property; '' for a QEMU without
+    pmu: str = 'on'             # the CPU's property, and more of them; '' for a QEMU without
     command: str = ''           # what runs the work
     args: tuple = ()            # of QEMU
     target: float = 0           # the ratio to the reference that we want to keep; 0: a peer
@@ -43,6 +43,9 @@ def configs():
         Config('pmu=off', pmu='off', target=1.01),
         Config('pmu=on, idle', target=1.01),
         Config('counting 3 events', command='withpmu count', target=1.05),
+        Config('TopDown, static', command='withpmu topdown', target=1.06),
+        Config('TopDown, precise', pmu='on,pmu-model=precise', command='withpmu topdown',
+               target=1.60),
         Config('sampling at 1 kHz', command='withpmu sample 1000', target=1.10),
         Config('stock, insn plugin', 'plugins', '',
                args=('-plugin', f'{qemu.binary(qemu.PLUGIN, "plugins")},inline=on')),

@@ -6,45 +6,15 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 
 import ui
 from arguments import Parser, positive
+from graph import graph
 
 BENCHMARKS = ('hisi_pmcu', 'x86')
 SUITES = ('unit', 'patches', 'qtest', 'functional')
 EPILOG = "'pmu COMMAND --help' explains a command."
-
-
-# -- the build graph --------------------------------------------------------
-
-def graph(*targets, qemu_src=None):
-    """Let meson's graph (meson.build) bring targets up to date."""
-    ui.LOGS.mkdir(parents=True, exist_ok=True)
-    if shutil.which('meson', path='/usr/bin:/bin') is None:
-        raise ui.Fail('meson is not installed', "'./pmu doctor' says what to install")
-    option = [f'-Dqemu_src={os.path.abspath(qemu_src)}'] if qemu_src else []
-    if not (ui.BUILD / 'build.ninja').exists():
-        ui.run(['/usr/bin/meson', 'setup', *option, ui.BUILD, ui.ROOT], 'meson.log', 'meson setup')
-    elif option:
-        ui.run(['/usr/bin/meson', 'configure', *option, ui.BUILD], 'meson.log', 'meson configure')
-    with open(ui.LOGS / 'ninja.log', 'w') as log:
-        # The jobs show their progress and errors themselves, on standard error.
-        child = subprocess.Popen(
-            ['ninja', '-C', ui.BUILD, '--quiet', 'build.ninja', *(f'{t}.stamp' for t in targets)],
-            stdout=log, env=dict(os.environ, QEMU_PMU_CWD=os.getcwd()))
-        try:
-            status = child.wait()
-        except KeyboardInterrupt:
-            child.wait()
-            raise
-    if status:
-        text = (ui.LOGS / 'ninja.log').read_text()
-        if 'FAILED:' not in text:          # ninja's own trouble: nobody has told the user yet
-            raise ui.Fail(f'ninja failed: {text.strip().splitlines()[-1]}',
-                          log=ui.LOGS / 'ninja.log')
-        sys.exit(status)
 
 
 def cmd_prepare(opt):
@@ -107,34 +77,27 @@ def cmd_boot(opt):
     return boot.shell(options)
 
 
-def demo_arm():
-    import boot
-    graph('qemu', 'guest-arm')
-    print("Booting Debian's unmodified arm64 kernel on -M virt,pmcu=on.\n", flush=True)
-    return boot.run(boot.Options(
-        'arm', smp='8,sockets=2,clusters=2,cores=2', cpu='max,pmu-counters=8',
-        run=ui.ROOT / 'guest/arm/demo.sh',
-        args=['-global', 'hisi-pmcu.synthetic-events=0x40-0x43=rate:250,0x44-0x4f=hash']))
-
-
-def demo_x86():
-    import boot
-    graph('qemu', 'guest-x86')
-    cpu = boot.MACHINES['x86'][2]
-    print(f"Booting Debian's unmodified amd64 kernel on -cpu {cpu}.\n", flush=True)
-    return boot.run(boot.Options('x86', run=ui.ROOT / 'guest/x86/demo.sh'))
-
-
-DEMOS = {'arm': demo_arm, 'x86': demo_x86}
-
-
 def cmd_demo(opt):
-    status = 0
-    for number, (name, demo) in enumerate(DEMOS.items()):
-        if opt.arch in (None, name):
-            if number and not opt.arch:
-                print(flush=True)
-            status = demo() or status
+    import demo
+    return demo.run(opt.arch)
+
+
+def cmd_topdown(opt):
+    import chart
+    import topdown
+    options = topdown.Options(opt.args, opt.cpu, opt.level, opt.model, opt.mix, opt.user)
+    topdown.program(opt.args)               # what cannot run is refused before anything is built
+    svg = opt.svg or ui.BUILD / 'topdown.svg'
+    for path in (svg, opt.json):
+        if os.path.isdir(path):
+            raise ui.Fail(f'{path} is a folder', 'give the name of a file')
+    graph('qemu', 'guest-x86')
+    status, found = topdown.run(options)
+    print(options.title, f'{options.note(found)}\n', *topdown.tree(found), sep='\n', flush=True)
+    ui.write(svg, chart.svg(options.title, options.note(found), found))
+    if opt.json:
+        ui.write(opt.json, topdown.as_json(options, found))
+    ui.say(f'the picture is in {ui.show(svg)}')
     return status
 
 
@@ -202,7 +165,7 @@ def parser():
 
     sub = command('demo', cmd_demo, 'show what the emulated PMUs count, in an arm64 and an x86 '
                   'guest', '[arm|x86]')
-    sub.add_argument('arch', nargs='?', choices=DEMOS, metavar='arm|x86',
+    sub.add_argument('arch', nargs='?', choices=('arm', 'x86'), metavar='arm|x86',
                      help='only this guest')
 
     sub = command('test', cmd_test, 'run all tests, or some suites',
@@ -218,7 +181,7 @@ def parser():
     sub = command('bench', cmd_bench, 'measure speed; nothing fails because of a number',
                   '[--rounds N] [BENCHMARK]...')
     sub.add_argument('--rounds', metavar='N', type=positive(int), default=5,
-                     help='of x86 (default: 5, about 3 minutes each)')
+                     help='of x86 (default: 5, about 4 minutes each)')
     sub.add_argument('names', nargs='*', metavar='BENCHMARK',
                      help='hisi_pmcu or x86 (default: all)')
 
@@ -256,6 +219,26 @@ def parser():
     sub.add_argument('--timeout', metavar='SECONDS', type=positive(float), default=300,
                      help='give up if user space is not up by then (default: 300)')
 
+    sub = command('topdown', cmd_topdown, 'run an x86 program in the guest under perf, and show '
+                  'what becomes of its slots', '[OPTIONS] -- COMMAND [ARGS]')
+    sub.epilog = 'COMMAND with a slash is a static program of yours; without, one of the guest.'
+    sub.add_argument('--cpu', metavar='MODEL[,PROP=...]', default='SapphireRapids',
+                     help='as in -cpu (default: SapphireRapids)')
+    sub.add_argument('--level', metavar='1|2', choices=('1', '2'), default='',
+                     help='of the tree (default: as many as the CPU has)')
+    sub.add_argument('--model', metavar='static|precise|pinned', default='',
+                     choices=('static', 'precise', 'pinned'),
+                     help='where slots are lost: to averages, to a branch predictor and caches '
+                          '(default), or as --mix says')
+    sub.add_argument('--mix', metavar='R/BS/FE/BE[/...]', default='',
+                     help='the shares of a pinned model in percent: retiring, bad speculation, '
+                          'frontend, backend; and of level 2 heavy operations, branch mispredicts, '
+                          'fetch latency, memory bound')
+    sub.add_argument('--user', action='store_true', help='count in user space only')
+    sub.add_argument('--svg', metavar='FILE', default='',
+                     help='where to save the picture (default: topdown.svg in the build folder)')
+    sub.add_argument('--json', metavar='FILE', default='', help='save the numbers, too')
+
     sub = command('prepare', cmd_prepare, 'lay out the QEMU source: stock + overlay + patches',
                   '[--qemu-src DIR|TARBALL] [--discard]')
     source_option(sub)
@@ -283,9 +266,9 @@ def parser():
 
 
 def run(argv):
-    # Everything behind `--` is for QEMU.
+    # Everything behind `--` is for QEMU, or a command.
     args = []
-    if argv[:1] == ['boot'] and '--' in argv:
+    if argv[:1] in (['boot'], ['topdown']) and '--' in argv:
         cut = argv.index('--')
         argv, args = argv[:cut], argv[cut + 1:]
     if not argv or argv[0] == 'help':

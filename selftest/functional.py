@@ -29,13 +29,19 @@ def guest_files(name):
     return [ui.BUILD / 'guest' / name / 'kernel', ui.BUILD / 'guest' / name / 'initrd']
 
 
-def in_guest(script, name='arm', **options):
-    """Run a shell script in a guest; returns (exit status, lines)."""
+def in_guest(script, name='arm', hear=None, **options):
+    """Run a shell script in a guest; returns (exit status, lines). hear(line) gets each at once."""
     lines = []
+
+    def echo(line):
+        lines.append(line)
+        if hear:
+            hear(line)
+
     path = ui.BUILD / 'logs' / f'run-{os.getpid()}.sh'
     ui.write(path, f'#!/bin/sh\n{script}\n')
     try:
-        status = boot.run(boot.Options(name, run=path, **options), echo=lines.append)
+        status = boot.run(boot.Options(name, run=path, **options), echo)
     finally:
         path.unlink()
     return status, lines

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """With the option off, x86 is stock QEMU's: generated code and migration streams."""
 
-import json
 import pathlib
 import re
 import subprocess
@@ -10,6 +9,7 @@ import time
 import unittest
 
 import functional
+from x86 import Monitor
 
 functional.need(functional.emulator('x86_64'), functional.emulator('x86_64', 'stock'))
 
@@ -33,24 +33,14 @@ def command(kind, machine, cpu, smp, *args):
             *MACHINE, *args]
 
 
-class Qmp:
+class Qmp(Monitor):
     """A paused or running machine, and its monitor."""
 
     def __init__(self, kind, config, *args):
         self.process = subprocess.Popen([*command(kind, *config), '-qmp', 'stdio', *args], text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL)
-        self.process.stdout.readline()
-        self('qmp_capabilities')
-
-    def __call__(self, execute, **arguments):
-        print(json.dumps({'execute': execute, 'arguments': arguments}), file=self.process.stdin,
-              flush=True)
-        while 'event' in (answer := json.loads(self.process.stdout.readline())):
-            pass
-        if 'error' in answer:
-            raise AssertionError(f'{execute}: {answer["error"]["desc"]}')
-        return answer['return']
+        super().__init__(self.process.stdout, self.process.stdin)
 
     def wait(self, execute, wanted):
         while (status := self(execute)['status']) not in wanted:

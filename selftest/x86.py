@@ -3,18 +3,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A script prints "== NAME" before each part; tests look at the parts they know."""
 
+import json
 import re
 import unittest
 
 import functional
+import topdown
 
-# Each prints what its name says; "part" begins the next one.
-PARTS = r'''
+# "part" begins the next one; the others print what their names say.
+TOOLS = r'''
 part() { echo "== $1"; }
 nmis() { grep NMI: /proc/interrupts; }
 cpus() { perf script -i $1 -F cpu 2> /dev/null | sort | uniq -c; }
 exec 2>&1
 echo 0 > /proc/sys/kernel/perf_cpu_time_max_percent     # the host's speed throttles nothing
+'''
+PARTS = TOOLS + r'''
 part exact;    rdpmc; echo status $?
 part again;    rdpmc; echo status $?
 part user;     perf stat -x, -e instructions:u,branches:u,r11c4:u busybox md5sum /init
@@ -50,6 +54,18 @@ def counts(lines):
     return [(f[2], int(f[0]) if f[0].isdigit() else None, float(f[4])) for f in fields]
 
 
+def json_counts(lines):
+    """{event: count} of perf stat -j"""
+    found = [json.loads(l) for l in lines if l.startswith('{"counter-value"')]
+    return {e['event'].removesuffix(':u'): float(e['counter-value']) for e in found}
+
+
+def percentages(lines):
+    """{category: percent} of the TopDown metrics that perf stat prints"""
+    return {topdown.METRICS[m[2]]: float(m[1]) for l in lines
+            if (m := re.search(r'([\d.]+|nan)(?:\x1b\[m)? +% +(tma_\w+)', l))}
+
+
 def samples(lines):
     """{CPU: samples} of the script's "cpus"."""
     return {int(m[2]): int(m[1]) for l in lines
@@ -60,6 +76,60 @@ def user_counts(parts):
     return [(event, count) for event, count, _ in counts(parts['user'])]
 
 
+class Monitor:
+    """QEMU's QMP, on a pair of text files."""
+
+    def __init__(self, reader, writer):
+        self.reader, self.writer = reader, writer
+        self.reader.readline()
+        self('qmp_capabilities')
+
+    def __call__(self, execute, **arguments):
+        print(json.dumps({'execute': execute, 'arguments': arguments}), file=self.writer,
+              flush=True)
+        while 'event' in (answer := json.loads(self.reader.readline())):
+            pass
+        if 'error' in answer:
+            raise AssertionError(f'{execute}: {answer["error"]["desc"]}')
+        return answer['return']
+
+
 class Case(unittest.TestCase):
     def shortDescription(self):
         return f'{self.where}: {super().shortDescription()}'
+
+
+class TopDown(Case):
+    """Of one guest, and what holds of every TopDown tree."""
+    options = {}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.where = cls.cpu
+        cls.parts = run(TOOLS + topdown.FUNCTIONS + cls.script, cls.cpu,
+                        **{'smp': '1', **cls.options})
+
+    def assertNoTrouble(self, lines):
+        self.assertEqual([l for l in lines if TROUBLE.search(l)], [])
+
+    def assertTree(self, share, delta=0.5):
+        """Shares are 0 to 100 %, level 1 adds up to 100, parts add up to their category.
+
+        All are printed to 0.1, and the kernel may have rounded to 1/255 between two turns.
+        """
+        for name, percent in share.items():
+            self.assertTrue(0 <= percent <= 100, f'{name}: {percent}')     # nan is not
+        for names in (list(topdown.TREE), sum(map(list, topdown.TREE.values()), [])):
+            if names[0] in share:
+                self.assertAlmostEqual(sum(share[name] for name in names), 100,
+                                       delta=delta * len(names) / 4, msg=share)
+        for name, parts in topdown.TREE.items():
+            if name in share and parts[0] in share:
+                self.assertAlmostEqual(share[name], sum(share[part] for part in parts),
+                                       delta=delta, msg=share)
+
+    def assertShares(self, found, wanted, delta):
+        """Each category of a Breakdown is as in another, within so many percent of all slots."""
+        for _, name, percent in wanted.rows():
+            self.assertAlmostEqual(found.share[name], percent, delta=delta,
+                                   msg=f'{name}: {found.share}, not {wanted.share}')

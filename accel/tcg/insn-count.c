@@ -79,12 +79,17 @@ static void insn_count_empty(CPUState *cpu, unsigned domain,
     int64_t left, used;
     unsigned i;
 
-    seqlock_write_begin(&c->seq);
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
         now[i] = c->word[domain][i] - ahead[i];
     }
     left = (int64_t)now[0] >> INSN_COUNT_UNITS_SHIFT;
     used = c->budget[domain] - left;
+    if (!used) {
+        /* Every instruction uses some, so there was none */
+        return;
+    }
+
+    seqlock_write_begin(&c->seq);
     c->budget[domain] = left;
     c->linger -= used;
 
@@ -92,7 +97,9 @@ static void insn_count_empty(CPUState *cpu, unsigned domain,
     for (i = 1; i < ops->lanes; i++) {
         const InsnCountLane *l = &ops->lane[i];
 
-        c->total[domain][i] += extract64(now[l->word], l->shift, l->bits);
+        if (now[l->word]) {
+            c->total[domain][i] += extract64(now[l->word], l->shift, l->bits);
+        }
     }
     c->word[domain][0] = (left << INSN_COUNT_UNITS_SHIFT) + ahead[0];
     for (i = 1; i < INSN_COUNT_WORDS; i++) {

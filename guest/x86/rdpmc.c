@@ -13,43 +13,8 @@
  */
 
 #define _GNU_SOURCE
-#include <errno.h>
-#include <linux/perf_event.h>
-#include <sched.h>
+#include "counter.h"
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-/*
- * uint64_t loop(uint32_t counter, uint64_t iterations, void *memory)
- *
- * From one RDPMC to the other (the first is counted, the second is not yet)
- * there are FIXED instructions and those of the loop.
- */
-#define FIXED 5
-#define BEGIN(name)             \
-    ".globl " name "\n"         \
-    ".type " name ", @function\n" \
-    name ":\n"                  \
-    "mov %edi, %r10d\n"         \
-    "mov %rdx, %r9\n"           \
-    "mov %edi, %ecx\n"          \
-    "rdpmc\n"                   \
-    "shl $32, %rdx\n"           \
-    "or %rdx, %rax\n"           \
-    "mov %rax, %r8\n"
-#define END                     \
-    "mov %r10d, %ecx\n"         \
-    "rdpmc\n"                   \
-    "shl $32, %rdx\n"           \
-    "or %rdx, %rax\n"           \
-    "sub %r8, %rax\n"           \
-    "ret\n"
 
 asm(
     /* branches of all kinds; one conditional is never taken */
@@ -82,7 +47,6 @@ asm(
     END
 );
 
-typedef uint64_t Loop(uint32_t counter, uint64_t iterations, void *memory);
 Loop loop_branches, loop_faults, loop_strings;
 
 enum { INSTRUCTIONS, BRANCHES, CONDITIONAL, N_EVENTS };
@@ -129,8 +93,7 @@ static void *fresh_pages(void)
     void *memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (memory == MAP_FAILED || madvise(memory, MEMORY, MADV_NOHUGEPAGE)) {
-        perror("rdpmc: memory");
-        exit(2);
+        fail("memory", strerror(errno));
     }
     return memory;
 }
@@ -140,15 +103,13 @@ static uint64_t value(int fd)
     uint64_t count = 0;
 
     if (read(fd, &count, sizeof(count)) != sizeof(count)) {
-        fputs("rdpmc: the kernel took the counter away\n", stderr);
-        exit(2);
+        fail("counter", "the kernel took it away");
     }
     return count;
 }
 
 /* Between two RDPMC; false if the kernel moved the counter meanwhile */
-static bool measure(volatile struct perf_event_mmap_page *page, Loop *loop, uint64_t iterations,
-                    uint64_t *counted)
+static bool measure(Page *page, Loop *loop, uint64_t iterations, uint64_t *counted)
 {
     void *memory = fresh_pages();
     uint32_t lock = page->lock, index = page->index;
@@ -169,19 +130,15 @@ static void test_event(unsigned e)
         .size = sizeof(attr), .type = events[e].type, .config = events[e].config,
         .exclude_kernel = 1, .exclude_hv = 1, .pinned = 1,
     };
-    volatile struct perf_event_mmap_page *page;
-    int fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
+    int fd = open_event(&attr, -1);
+    Page *page;
 
     if (fd < 0) {
         fprintf(stderr, "rdpmc: no counter for %s: %s; does the CPU have pmu=on?\n",
                 events[e].name, strerror(errno));
         exit(2);
     }
-    page = mmap(NULL, getpagesize(), PROT_READ, MAP_SHARED, fd, 0);
-    if (page == MAP_FAILED || !page->cap_user_rdpmc) {
-        fputs("rdpmc: the kernel does not allow RDPMC in user space\n", stderr);
-        exit(2);
-    }
+    page = map_counter(fd);
     for (unsigned i = 0; i < sizeof(loops) / sizeof(*loops); i++) {
         uint64_t n = loops[i].iterations, each = loops[i].each[e], counted = 0, around[2];
         int tries = 100;
@@ -190,8 +147,7 @@ static void test_event(unsigned e)
             sched_yield();
         }
         if (!tries) {
-            fputs("rdpmc: the counter was never left alone\n", stderr);
-            exit(2);
+            fail("counter", "it was never left alone");
         }
         check(events[e].name, loops[i].name, n, "rdpmc", counted,
               each * n + (e == INSTRUCTIONS ? FIXED : 0));
@@ -212,16 +168,7 @@ static void test_event(unsigned e)
 
 int main(int argc, char **argv)
 {
-    cpu_set_t cpus;
-
-    CPU_ZERO(&cpus);
-    CPU_SET(argc > 1 ? atoi(argv[1]) : 0, &cpus);
-    if (sched_setaffinity(0, sizeof(cpus), &cpus)) {
-        perror("rdpmc: CPU");
-        return 2;
-    }
-    /* Threads of the kernel get their turn afterwards; a slow host's ticks are short for us. */
-    sched_setscheduler(0, SCHED_FIFO, &(struct sched_param){ .sched_priority = 1 });
+    stay_on(argc > 1 ? atoi(argv[1]) : 0);
     printf("%-14s %-8s %6s %-5s %10s %10s\n", "event", "loop", "N", "how", "counted", "expected");
     for (unsigned e = 0; e < N_EVENTS; e++) {
         test_event(e);

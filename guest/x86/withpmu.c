@@ -5,6 +5,7 @@
  * add its own start and its writing of files, which take longer than that.
  *
  * usage: withpmu count COMMAND...        instructions, cycles and branches
+ *        withpmu topdown COMMAND...      these, and slots with the metrics of level 1
  *        withpmu sample HZ COMMAND...    cycles, so many samples a second
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
@@ -29,14 +30,22 @@
 
 static const struct {
     const char *name;
+    uint32_t type;
     uint64_t config;
 } counted[] = {
-    { "instructions", PERF_COUNT_HW_INSTRUCTIONS },
-    { "cycles", PERF_COUNT_HW_CPU_CYCLES },
-    { "branches", PERF_COUNT_HW_BRANCH_INSTRUCTIONS },
+    { "instructions", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS },
+    { "cycles", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES },
+    { "branches", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS },
+    /* one group, with slots as its leader */
+    { "slots", PERF_TYPE_RAW, 0x0400 },
+    { "topdown-retiring", PERF_TYPE_RAW, 0x8000 },
+    { "topdown-bad-spec", PERF_TYPE_RAW, 0x8100 },
+    { "topdown-fe-bound", PERF_TYPE_RAW, 0x8200 },
+    { "topdown-be-bound", PERF_TYPE_RAW, 0x8300 },
 };
 
 #define N_COUNTED (sizeof(counted) / sizeof(*counted))
+#define LEADER 3            /* without TopDown, what comes before it is counted */
 
 static long cpus;
 
@@ -46,11 +55,9 @@ static void fail(const char *what)
     exit(2);
 }
 
-static int open_event(uint64_t config, int cpu, unsigned hz)
+static int open_event(uint32_t type, uint64_t config, int cpu, int group, unsigned hz)
 {
-    struct perf_event_attr attr = {
-        .size = sizeof(attr), .type = PERF_TYPE_HARDWARE, .config = config,
-    };
+    struct perf_event_attr attr = { .size = sizeof(attr), .type = type, .config = config };
     int fd;
 
     if (hz) {
@@ -61,7 +68,7 @@ static int open_event(uint64_t config, int cpu, unsigned hz)
         attr.watermark = 1;
         attr.wakeup_watermark = PAGES * getpagesize() / 2;
     }
-    fd = syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    fd = syscall(SYS_perf_event_open, &attr, -1, cpu, group, PERF_FLAG_FD_CLOEXEC);
     if (fd < 0) {
         fail("no counter (does the CPU have pmu=on?)");
     }
@@ -87,20 +94,22 @@ static int finish(int status)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-static int count(char **command)
+/* Count the first n of `counted` */
+static int count(unsigned n, char **command)
 {
     int fds[N_COUNTED][MAX_CPUS], status;
     pid_t child;
 
-    for (unsigned i = 0; i < N_COUNTED; i++) {
+    for (unsigned i = 0; i < n; i++) {
         for (long cpu = 0; cpu < cpus; cpu++) {
-            fds[i][cpu] = open_event(counted[i].config, cpu, 0);
+            fds[i][cpu] = open_event(counted[i].type, counted[i].config, cpu,
+                                     i > LEADER ? fds[LEADER][cpu] : -1, 0);
         }
     }
     child = start(command);
     while (waitpid(child, &status, 0) < 0) {
     }
-    for (unsigned i = 0; i < N_COUNTED; i++) {
+    for (unsigned i = 0; i < n; i++) {
         uint64_t sum = 0, value;
 
         for (long cpu = 0; cpu < cpus; cpu++) {
@@ -141,7 +150,7 @@ static int sample(unsigned hz, char **command)
     int status;
 
     for (long cpu = 0; cpu < cpus; cpu++) {
-        fds[cpu].fd = open_event(PERF_COUNT_HW_CPU_CYCLES, cpu, hz);
+        fds[cpu].fd = open_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, cpu, -1, hz);
         fds[cpu].events = POLLIN;
         rings[cpu] = mmap(NULL, (1 + PAGES) * getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED,
                           fds[cpu].fd, 0);
@@ -167,11 +176,15 @@ int main(int argc, char **argv)
 {
     cpus = sysconf(_SC_NPROCESSORS_ONLN);
     if (cpus <= MAX_CPUS && argc > 2 && !strcmp(argv[1], "count")) {
-        return count(argv + 2);
+        return count(LEADER, argv + 2);
+    }
+    if (cpus <= MAX_CPUS && argc > 2 && !strcmp(argv[1], "topdown")) {
+        return count(N_COUNTED, argv + 2);
     }
     if (cpus <= MAX_CPUS && argc > 3 && !strcmp(argv[1], "sample") && atoi(argv[2]) > 0) {
         return sample(atoi(argv[2]), argv + 3);
     }
-    fputs("usage: withpmu count COMMAND... | withpmu sample HZ COMMAND...\n", stderr);
+    fputs("usage: withpmu count COMMAND... | withpmu topdown COMMAND... | "
+          "withpmu sample HZ COMMAND...\n", stderr);
     return 2;
 }

@@ -1,0 +1,62 @@
+# Show what the emulated PMUs count.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`pmu demo`: a guest of each kind, and rules that its numbers obey."""
+
+import boot
+import topdown
+import ui
+from graph import graph
+
+
+def arm():
+    graph('qemu', 'guest-arm')
+    print("Booting Debian's unmodified arm64 kernel on -M virt,pmcu=on.\n", flush=True)
+    return boot.run(boot.Options(
+        'arm', smp='8,sockets=2,clusters=2,cores=2', cpu='max,pmu-counters=8',
+        run=ui.ROOT / 'guest/arm/demo.sh',
+        args=['-global', 'hisi-pmcu.synthetic-events=0x40-0x43=rate:250,0x44-0x4f=hash']))
+
+
+def x86():
+    graph('qemu', 'guest-x86')
+    cpu = boot.MACHINES['x86'][2]
+    print(f"Booting Debian's unmodified amd64 kernel on -cpu {cpu}.\n", flush=True)
+    status = boot.run(boot.Options('x86', run=ui.ROOT / 'guest/x86/demo.sh'))
+    print(flush=True)
+    return slots() or status
+
+
+def slots():
+    """Programs of the guest that each waste slots in a way of their own, a bar each."""
+    cpu = topdown.Options(list(topdown.PROGRAMS)).features
+    print(f'Five programs on -cpu {cpu}, and what becomes of their slots:\n', flush=True)
+    _, output = topdown.run_in_guest(
+        ''.join(f'measure "" topdown {name}\n' for name in topdown.PROGRAMS), cpu=cpu)
+    return 0 if print_bars(output.parts) else 1
+
+
+def print_bars(parts):
+    """A bar for what perf said of each program; returns whether each is what it should be."""
+    good = len(parts) == len(topdown.PROGRAMS)
+    for (name, category), lines in zip(topdown.PROGRAMS.items(), parts):
+        found = topdown.parse(lines)
+        share = found.share[category]
+        verdict = '' if share > topdown.MOSTLY else ': FAILED, it should be more than half'
+        good = good and not verdict
+        print(f'{name:9} {topdown.stacked(found)} {share:5.1f} % {category.lower()}{verdict}')
+    print('\nR retiring, B bad speculation, F frontend bound, C core bound, M memory bound')
+    return good
+
+
+ARCHES = {'arm': arm, 'x86': x86}
+
+
+def run(only=None):
+    status = 0
+    for number, (name, demo) in enumerate(ARCHES.items()):
+        if only in (None, name):
+            if number and not only:
+                print(flush=True)
+            status = demo() or status
+    return status

@@ -1,0 +1,39 @@
+# The build graph.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Let meson and ninja bring what a command needs up to date."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import ui
+
+
+def graph(*targets, qemu_src=None):
+    """Let meson's graph (meson.build) bring targets up to date."""
+    ui.LOGS.mkdir(parents=True, exist_ok=True)
+    if shutil.which('meson', path='/usr/bin:/bin') is None:
+        raise ui.Fail('meson is not installed', "'./pmu doctor' says what to install")
+    option = [f'-Dqemu_src={os.path.abspath(qemu_src)}'] if qemu_src else []
+    if not (ui.BUILD / 'build.ninja').exists():
+        ui.run(['/usr/bin/meson', 'setup', *option, ui.BUILD, ui.ROOT], 'meson.log', 'meson setup')
+    elif option:
+        ui.run(['/usr/bin/meson', 'configure', *option, ui.BUILD], 'meson.log', 'meson configure')
+    with open(ui.LOGS / 'ninja.log', 'w') as log:
+        # The jobs show their progress and errors themselves, on standard error.
+        child = subprocess.Popen(
+            ['ninja', '-C', ui.BUILD, '--quiet', 'build.ninja', *(f'{t}.stamp' for t in targets)],
+            stdout=log, env=dict(os.environ, QEMU_PMU_CWD=os.getcwd()))
+        try:
+            status = child.wait()
+        except KeyboardInterrupt:
+            child.wait()
+            raise
+    if status:
+        text = (ui.LOGS / 'ninja.log').read_text()
+        if 'FAILED:' not in text:          # ninja's own trouble: nobody has told the user yet
+            raise ui.Fail(f'ninja failed: {text.strip().splitlines()[-1]}',
+                          log=ui.LOGS / 'ninja.log')
+        sys.exit(status)

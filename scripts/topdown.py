@@ -1,0 +1,262 @@
+# What becomes of a program's issue slots.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`pmu topdown`: run a program in the x86 guest under perf, and show its TopDown tree."""
+
+import json
+import math
+import os
+import pathlib
+import re
+import shlex
+import signal
+import tempfile
+from dataclasses import dataclass, field
+
+import boot
+import guest
+import ui
+
+# Level 1, and the two parts of each at level 2
+TREE = {
+    'Retiring': ('Light operations', 'Heavy operations'),
+    'Bad speculation': ('Branch mispredicts', 'Machine clears'),
+    'Frontend bound': ('Fetch latency', 'Fetch bandwidth'),
+    'Backend bound': ('Memory bound', 'Core bound'),
+}
+METRICS = {'tma_' + name.lower().replace(' ', '_'): name        # as perf calls them
+           for top, parts in TREE.items() for name in (top, *parts)}
+# Workloads of guest/x86/topdown, and what takes more than half of the slots of each
+PROGRAMS = {'branches': 'Branch mispredicts', 'chase': 'Memory bound', 'divide': 'Core bound',
+            'code': 'Frontend bound', 'loop': 'Retiring'}
+MOSTLY = 50.0
+CPU = 'SapphireRapids'
+WIDTH = 40              # of a bar
+MARK = '@@topdown'      # begins the lines of a guest that are for us
+FAILED = 'Workload failed: '      # perf's words
+# In the guest: "refuse WHY", and "measure LEVEL COMMAND"
+FUNCTIONS = f'''#!/bin/sh
+events=/sys/bus/event_source/devices/cpu/events
+most=0
+[ ! -e $events/slots ] || most=1
+[ ! -e $events/topdown-heavy-ops ] || most=2
+refuse() {{ echo "{MARK} refused $1"; exit 1; }}
+measure() {{
+    [ $most != 0 ] || refuse counters
+    level=${{1:-$most}}
+    [ $level -le $most ] || refuse level
+    command -v "$2" > /dev/null || refuse program
+    shift
+    perf stat --topdown --td-level $level --no-metric-only $users -j -o /tmp/topdown -- "$@"
+    status=$?
+    echo "{MARK} begin"
+    cat /tmp/topdown
+    echo "{MARK} end"
+}}
+'''
+
+
+@dataclass
+class Breakdown:
+    """What perf says: all slots, and the share in percent of each category."""
+    slots: int
+    share: dict = field(default_factory=dict)
+
+    @property
+    def level(self):
+        return 2 if TREE['Retiring'][0] in self.share else 1
+
+    def rows(self):
+        """Yield (level, category, percent), each category before its parts."""
+        for name, parts in TREE.items():
+            yield 1, name, self.share[name]
+            for part in parts if self.level == 2 else ():
+                yield 2, part, self.share[part]
+
+    def largest(self):
+        """The category at the last level that has most."""
+        return max((percent, name) for level, name, percent in self.rows()
+                   if level == self.level)[1]
+
+
+def parse(lines):
+    """The Breakdown in the output of perf stat -j --topdown."""
+    slots, share = 0.0, {}
+    for line in lines:
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue
+        try:
+            if found.get('event') in ('slots', 'TOPDOWN.SLOTS'):
+                slots = float(found['counter-value'])
+            name = re.search(r'tma_\w+', found.get('metric-unit', ''))
+            if name and name[0] in METRICS:
+                share[METRICS[name[0]]] = float(found['metric-value'])
+        except ValueError:              # "<not counted>", "none"
+            continue
+    for top, parts in TREE.items():
+        if all(part in share for part in parts):
+            share[top] = sum(share[part] for part in parts)
+    if not slots or not all(math.isfinite(share.get(name, math.nan)) for name in TREE):
+        raise ui.Fail('perf has no breakdown of the program', 'did it run long enough?',
+                      ui.LOGS / 'boot-x86.log')
+    return Breakdown(int(slots), share)
+
+
+def bar(percent, width=WIDTH):
+    return '#' * round(percent * width / 100)
+
+
+def tree(found):
+    """Lines of text: the tree with bars."""
+    largest = found.largest()
+    for level, name, percent in found.rows():
+        label = '  ' * (level - 1) + name
+        note = '  <- most' if name == largest else ''
+        yield f'{label:22}{percent:5.1f} %  {bar(percent)}{note}'.rstrip()
+
+
+def stacked(found, width=WIDTH):
+    """One bar of the letters of all parts, which always has its full width."""
+    letters = {'Retiring': 'R', 'Bad speculation': 'B', 'Frontend bound': 'F',
+               'Core bound': 'C', 'Memory bound': 'M'}
+    text, total = '', 0.0
+    for name, letter in letters.items():
+        total += found.share[name]
+        text += letter * (round(total * width / 100) - len(text))
+    return text
+
+
+def as_json(opt, found):
+    """The numbers for other programs, under perf's names."""
+    return json.dumps({
+        'command': opt.command, 'cpu': opt.features, 'slots': found.slots,
+        'percent': {metric: round(found.share[name], 3) for metric, name in METRICS.items()
+                    if name in found.share},
+    }, indent=1) + '\n'
+
+
+# -- in the guest -----------------------------------------------------------
+
+@dataclass
+class Options:
+    """What to run.  Fields are the options of `pmu topdown`."""
+    command: list
+    cpu: str = CPU
+    level: str = ''         # '': as many as the CPU has
+    model: str = ''         # '': precise, or pinned if there is a mix
+    mix: str = ''
+    user: bool = False      # only user space
+
+    def __post_init__(self):
+        if not self.command:
+            raise ui.Fail('no COMMAND behind --', "see 'pmu topdown --help'", status=2)
+        if self.mix and self.model not in ('', 'pinned'):
+            raise ui.Fail(f'--mix needs --model pinned, not {self.model}',
+                          "see 'pmu topdown --help'", status=2)
+        if self.model == 'pinned' and not self.mix:
+            raise ui.Fail('--model pinned needs a --mix', "see 'pmu topdown --help'", status=2)
+
+    @property
+    def features(self):
+        """The CPU, as in -cpu: with its PMU and the model, unless the user says otherwise."""
+        given = {word.partition('=')[0] for word in self.cpu.split(',')[1:]}
+        wanted = {'pmu': 'on', 'pmu-model': self.model or ('pinned' if self.mix else 'precise'),
+                  'topdown-mix': self.mix.replace(',', '/')}      # -cpu splits at commas
+        return self.cpu + ''.join(f',{k}={v}' for k, v in wanted.items() if v and k not in given)
+
+    @property
+    def title(self):
+        return 'TopDown of ' + shlex.join(self.command)
+
+    def note(self, found):
+        return f'{found.slots:,} slots{" in user space" * self.user} on {self.features}'
+
+
+def program(command):
+    """({guest path: host file}, command in the guest): what has a slash is a host's file."""
+    if '/' not in command[0]:
+        return {}, command
+    name, path = command[0], pathlib.Path(command[0])
+    if not path.is_file():
+        raise ui.Fail(f'{name}: {"not a" if path.exists() else "no such"} file',
+                      'a program of the guest is given without its path')
+    with open(path, 'rb') as handle:
+        head = handle.read(20)
+    if head[:2] != b'#!':
+        if head[:4] != b'\x7fELF' or head[18:] not in (b'\x3e\0', b'\x03\0'):
+            raise ui.Fail(f'{name} is not an x86 program', 'compile it for x86-64')
+        if guest.elf_needs(path)[0]:
+            raise ui.Fail(f'{name} needs shared libraries, which the guest lacks',
+                          'link it with -static')
+    if not os.access(path, os.X_OK):
+        raise ui.Fail(f'{name} is not executable', f'chmod +x {name}')
+    target = f'/root/{path.name}'
+    return {target: path}, [target, *command[1:]]
+
+
+REFUSED = {
+    'counters': ('{cpu} has no TopDown counters in the guest',
+                 'use SapphireRapids, or Icelake-Server-v6 for level 1'),
+    'level': ('{cpu} has no level {level}', 'use --level 1, or --cpu SapphireRapids'),
+    'program': ('the guest has no program {command[0]}', 'give the path of a file of yours'),
+}
+
+
+def killed(command, line):
+    """The exit status of a program that a signal ended; perf has only a message of it."""
+    for number in signal.valid_signals():
+        if line.endswith(f'{command[0]}: {signal.strsignal(number)}'):
+            return 128 + number
+    return 0
+
+
+class Output:
+    """A guest's console: shows what is the program's, keeps what is perf's."""
+
+    def __init__(self, show=None):
+        self.show, self.last = show or boot.show, ''
+        self.parts, self.inside, self.refused = [], False, ''
+
+    def __call__(self, line):
+        text, mark, rest = line.partition(MARK)
+        if self.inside:
+            self.parts[-1].append(text)
+        elif text or not mark:          # also output that did not end its line
+            self.last = text
+            self.show(text)
+        if mark:
+            word, _, why = rest.strip().partition(' ')
+            self.inside = word == 'begin'
+            if self.inside:
+                self.parts.append([])
+            elif word == 'refused':
+                self.refused = why
+
+
+def run_in_guest(script, show=None, **options):
+    """Boot, run a script that may measure; returns (exit status, Output)."""
+    output = Output(show)
+    ui.BUILD.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=ui.BUILD, prefix='topdown-') as scratch:
+        path = pathlib.Path(scratch) / 'run.sh'
+        path.write_text(FUNCTIONS + script)
+        status = boot.run(boot.Options('x86', smp='1', run=path, **options), output)
+    return status, output
+
+
+def run(opt):
+    """Run the command; returns (its exit status, Breakdown)."""
+    files, command = program(opt.command)
+    status, output = run_in_guest(
+        f'users={"--all-user" if opt.user else ""}\n'
+        f'measure "{opt.level}" {shlex.join(command)}\nexit $status\n',
+        cpu=opt.features, files=files)
+    if output.refused:
+        what, hint = REFUSED[output.refused]
+        raise ui.Fail(what.format(cpu=opt.cpu, level=opt.level, command=opt.command), hint)
+    if output.last.startswith(FAILED):
+        raise ui.Fail(f'{opt.command[0]} does not start in the guest: '
+                      f'{output.last.removeprefix(FAILED)}', 'is all there that it needs?')
+    return status or killed(command, output.last), parse(sum(output.parts, []))

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""TopDown models: programs that differ look different, mixes are as asked, replays are the same."""
+
+import pathlib
+import socket
+import tempfile
+
+import functional
+import topdown
+import ui
+from x86 import TOOLS, Case, Monitor, TopDown, json_counts, run, samples
+
+functional.need(functional.emulator('x86_64'), *functional.guest_files('x86'))
+
+
+class Precise(TopDown):
+    cpu = 'SapphireRapids,pmu=on,pmu-model=precise'
+    shared = 'branches', 'divide'
+    script = ''.join(
+        f'part {name}; measure 2 topdown {name}\n' for name in topdown.PROGRAMS) + r'''
+# A switch saves the metrics of a program in bytes, which rounds what it has so far: as on the
+# processor, its first turns weigh more than later ones. So they are long, and are steady work.
+echo 20000000 > /sys/kernel/debug/sched/base_slice_ns
+steady() {
+    perf stat -j --topdown --td-level 2 --no-metric-only -e context-switches -D 200 -o /tmp/$1 \
+        timeout $2 topdown $1 100000 2> /dev/null
+}
+for name in branches divide; do steady $name 2; part alone-$name; cat /tmp/$name; done
+for name in branches divide; do steady $name 4 & done
+wait
+for name in branches divide; do part shared-$name; cat /tmp/$name; done
+'''
+
+    def test_programs(self):
+        """each of the five programs has more than half of its slots in its own category"""
+        for name, category in topdown.PROGRAMS.items():
+            with self.subTest(program=name):
+                found = topdown.parse(self.parts[name])
+                self.assertTree(found.share)
+                self.assertGreater(found.share[category], topdown.MOSTLY, found.share)
+
+    def test_time_sharing(self):
+        """two programs that share a CPU each keep the breakdown that they have alone, within 2 %"""
+        for name in self.shared:
+            alone, shared = (topdown.parse(self.parts[f'{how}-{name}'])
+                             for how in ('alone', 'shared'))
+            self.assertGreater(json_counts(self.parts[f'shared-{name}'])['context-switches'], 20)
+            self.assertShares(shared, alone, 2)
+
+
+PARTS = 'Heavy operations', 'Branch mispredicts', 'Fetch latency', 'Memory bound'
+
+
+def breakdown(mix):
+    """The Breakdown that a mix asks for."""
+    share = dict(zip((*topdown.TREE, *PARTS), mix))
+    for name, parts in topdown.TREE.items():
+        [given], [rest] = (set(parts) & set(PARTS)), (set(parts) - set(PARTS))
+        share[rest] = share[name] - share[given]
+    return topdown.Breakdown(1, share)
+
+
+class Pinned(TopDown):
+    MIXES = (40, 10, 20, 30, 5, 8, 15, 20), (10, 30, 35, 25, 3, 20, 5, 15)
+    cpu = ('SapphireRapids,pmu=on,pmu-model=pinned,topdown-mix='
+           + '/'.join(str(n) for n in MIXES[0]))
+    # The host hears "== set" and changes CPU 1 while the guest sleeps.
+    script = r'''
+on() { taskset -p $1 $$ > /dev/null; }
+on 2
+part before;   measure 2 topdown loop 50
+part set;      sleep 2
+part cpu1;     measure 2 topdown chase 50
+on 1
+part cpu0;     measure 2 topdown loop 50
+part both
+perf stat -j --topdown --td-level 2 --no-metric-only -a -C 1 -- \
+    sh -c 'taskset 2 topdown loop 100; echo == reset; sleep 2; taskset 2 topdown loop 100'
+'''
+
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory(dir=ui.BUILD) as folder:
+            cls.path = pathlib.Path(folder) / 'qmp'
+            cls.options = {'smp': '2', 'append': 'nmi_watchdog=0', 'hear': cls.hear,
+                           'args': ['-qmp', f'unix:{cls.path},server=on,wait=off']}
+            super().setUpClass()
+        cls.where = 'pinned'
+
+    @classmethod
+    def hear(cls, line):
+        new = {'== set': cls.MIXES[1], '== reset': cls.MIXES[0]}.get(line)
+        if new:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(str(cls.path))
+                qmp = Monitor(connection.makefile('r'), connection.makefile('w'))
+                [path] = [c['qom-path'] for c in qmp('query-cpus-fast') if c['cpu-index'] == 1]
+                qmp('qom-set', path=path, property='topdown-mix',
+                    value='/'.join(str(n) for n in new))
+
+    def test_mix(self):
+        """perf shows the mix that the CPU is given at start"""
+        self.assertShares(topdown.parse(self.parts['before']), breakdown(self.MIXES[0]), 0.8)
+
+    def test_two_cpus(self):
+        """two CPUs with different mixes each show their own, whatever they execute"""
+        for cpu, mix in enumerate(self.MIXES):
+            self.assertShares(topdown.parse(self.parts[f'cpu{cpu}']), breakdown(mix), 0.8)
+
+    def test_change(self):
+        """a mix that changes at run time leaves earlier slots as they were"""
+        middle = [(a + b) / 2 for a, b in zip(*self.MIXES)]
+        found = topdown.parse(self.parts['reset'])
+        self.assertShares(found, breakdown(middle), 1.5)
+
+
+class Replay(Case):
+    where = 'replay'
+    cpu = 'SapphireRapids,pmu=on,pmu-model=precise'
+    script = TOOLS + topdown.FUNCTIONS + r'''
+part programs; for name in branches chase; do measure 2 topdown $name 10; done
+part sample
+nmis
+perf record -q -a -e slots -c 2000000 -o /tmp/slots -- topdown branches 20
+nmis
+cpus /tmp/slots
+'''
+
+    def test_replay(self):
+        """QEMU's replay has the slots, metrics, samples and kernel log of the recording"""
+        with tempfile.TemporaryDirectory(dir=ui.BUILD) as folder:
+            one, two = (run(self.script, self.cpu, smp='1', args=[
+                '-icount', f'shift=1,rr={what},rrfile={folder}/log', '-monitor', 'none',
+                '-serial', 'stdio']) for what in ('record', 'replay'))
+        self.assertEqual(len(json_counts(one['programs'])), 10, one['programs'])
+        self.assertTrue(samples(one['sample']), one['sample'])
+        for part in one:
+            self.assertEqual(one[part], two.get(part), part)
