@@ -32,7 +32,8 @@
 
 /* What the registers say of a counter */
 typedef struct PMUConfig {
-    uint16_t event;
+    uint16_t code;          /* unit mask and event select */
+    const struct PMUEvent *event;
     uint8_t cmask;
     bool edge;
     bool inv;

@@ -341,7 +341,76 @@ static uint64_t *x86_pmu_value(CPUX86State *env, unsigned counter)
                                         : &env->msr_fixed_ctr3;
 }
 
-static PMUConfig x86_pmu_config(CPUX86State *env, unsigned counter)
+/* Where the count of an event comes from */
+typedef enum PMUSource {
+    SOURCE_NONE,            /* nothing is counted */
+    SOURCE_TOTAL,           /* one of X86_COUNT_ */
+    SOURCE_BRANCH,          /* the same, a kind of branch */
+    SOURCE_CYCLES,
+    SOURCE_SLOTS,
+    SOURCE_CATEGORY,        /* slots of one of TOPDOWN_ */
+    SOURCE_OTHER,           /* see x86_pmu_event() */
+} PMUSource;
+
+typedef struct PMUEvent {
+    uint16_t event;
+    uint8_t source;
+    uint8_t what;
+} PMUEvent;
+
+static const PMUEvent x86_pmu_cycles = { EVENT_CYCLES, SOURCE_CYCLES };
+
+/* Event select 0 is for fixed counters, which are nobody else's events. */
+static const PMUEvent *x86_pmu_find_event(uint16_t event, bool fixed)
+{
+    static const PMUEvent none = { };
+    static const PMUEvent events[] = {
+        { EVENT_INSNS, SOURCE_TOTAL, X86_COUNT_INSNS },
+        { EVENT_LOADS, SOURCE_TOTAL, X86_COUNT_LOADS },
+        { EVENT_STORES, SOURCE_TOTAL, X86_COUNT_STORES },
+        { EVENT_BRANCHES, SOURCE_BRANCH, X86_COUNT_BRANCHES },
+        { EVENT_COND, SOURCE_BRANCH, X86_COUNT_COND },
+        { EVENT_COND_TAKEN, SOURCE_BRANCH, X86_COUNT_COND_TAKEN },
+        { EVENT_CALLS, SOURCE_BRANCH, X86_COUNT_CALLS },
+        { EVENT_RETS, SOURCE_BRANCH, X86_COUNT_RETS },
+        { EVENT_FAR, SOURCE_BRANCH, X86_COUNT_FAR },
+        { EVENT_INDIRECT, SOURCE_BRANCH, X86_COUNT_INDIRECT },
+        { EVENT_CYCLES, SOURCE_CYCLES },
+        { EVENT_REF, SOURCE_CYCLES },
+        { EVENT_REF_FIXED, SOURCE_CYCLES },
+        { EVENT_SLOTS, SOURCE_SLOTS },
+        { EVENT_SLOTS_FIXED, SOURCE_SLOTS },
+        { EVENT_RETIRING, SOURCE_CATEGORY, TOPDOWN_RETIRING },
+        { EVENT_BAD_SPECULATION, SOURCE_CATEGORY, TOPDOWN_BAD },
+        { EVENT_NOT_DELIVERED, SOURCE_CATEGORY, TOPDOWN_FRONTEND },
+        { EVENT_BACKEND, SOURCE_CATEGORY, TOPDOWN_BACKEND },
+        { EVENT_MISPREDICT_SLOTS, SOURCE_CATEGORY, TOPDOWN_MISPREDICT },
+        { EVENT_MEMORY_BOUND, SOURCE_CATEGORY, TOPDOWN_MEMORY },
+        { EVENT_ISSUED, SOURCE_OTHER },
+        { EVENT_ISSUED_SPR, SOURCE_OTHER },
+        { EVENT_COND_NOT_TAKEN, SOURCE_OTHER },
+        { EVENT_TAKEN, SOURCE_OTHER },
+        { EVENT_LLC_REF, SOURCE_OTHER },
+        { EVENT_LLC_MISS, SOURCE_OTHER },
+        { EVENT_MISPREDICTED, SOURCE_OTHER },
+        { EVENT_MISPREDICTED_COND, SOURCE_OTHER },
+        { EVENT_MACHINE_CLEARS, SOURCE_OTHER },
+        { EVENT_CLEARS, SOURCE_OTHER },
+        { EVENT_CLEARS_SPR, SOURCE_OTHER },
+    };
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(events); i++) {
+        if (events[i].event == event && (fixed || (event & 0xff))) {
+            return &events[i];
+        }
+    }
+    return &none;
+}
+
+/* What the registers say; @old is the same of some time before */
+static PMUConfig x86_pmu_config(CPUX86State *env, unsigned counter,
+                                const PMUConfig *old)
 {
     static const uint16_t fixed_events[PMU_FIXED] = {
         EVENT_INSNS, EVENT_CYCLES, EVENT_REF_FIXED, EVENT_SLOTS_FIXED,
@@ -353,7 +422,7 @@ static PMUConfig x86_pmu_config(CPUX86State *env, unsigned counter)
         uint64_t sel = env->msr_gp_evtsel[counter];
         bool on = FIELD_EX64(sel, EVTSEL, EN);
 
-        config.event = FIELD_EX64(sel, EVTSEL, EVENT);
+        config.code = FIELD_EX64(sel, EVTSEL, EVENT);
         config.cmask = FIELD_EX64(sel, EVTSEL, CMASK);
         config.edge = FIELD_EX64(sel, EVTSEL, EDGE);
         config.inv = FIELD_EX64(sel, EVTSEL, INV);
@@ -363,10 +432,15 @@ static PMUConfig x86_pmu_config(CPUX86State *env, unsigned counter)
     } else {
         uint64_t ctrl = env->msr_fixed_ctr_ctrl >> 4 * (counter - PMU_GP);
 
-        config.event = fixed_events[counter - PMU_GP];
+        config.code = fixed_events[counter - PMU_GP];
         config.irq = FIELD_EX64(ctrl, FIXED, INT);
         os = FIELD_EX64(ctrl, FIXED, OS);
         usr = FIELD_EX64(ctrl, FIXED, USR);
+    }
+    if (old->event && old->code == config.code) {
+        config.event = old->event;
+    } else {
+        config.event = x86_pmu_find_event(config.code, counter >= PMU_GP);
     }
     if ((env->msr_global_ctrl & x86_pmu_bit(counter)) &&
         !(env->msr_global_status & PMU_STATUS_CTR_FRZ)) {
@@ -376,46 +450,37 @@ static PMUConfig x86_pmu_config(CPUX86State *env, unsigned counter)
 }
 
 /* Which words of lanes an event needs, besides the first */
-static unsigned x86_pmu_words(X86CPU *cpu, uint16_t event)
+static unsigned x86_pmu_words(X86CPU *cpu, const PMUEvent *e)
 {
     bool fixed_shares = cpu->pmu->model == X86_PMU_STATIC;
 
-    switch (event) {
-    case EVENT_COND:
-    case EVENT_CALLS:
-    case EVENT_LOADS:
-    case EVENT_STORES:
-        return 1 << 1;
+    switch (e->source) {
+    case SOURCE_TOTAL:
+    case SOURCE_BRANCH:
+        return 1 << x86_insn_count_ops.lane[e->what].word;
+    case SOURCE_CATEGORY:
+        return x86_topdown_words(cpu, e->what < TOPDOWN_LEVEL_1 ? 1 : 2);
+    case SOURCE_OTHER:
+        break;
+    default:
+        return 0;
+    }
+    switch (e->event) {
+    case EVENT_ISSUED:
+    case EVENT_ISSUED_SPR:
+        return x86_topdown_words(cpu, 1);
+    case EVENT_COND_NOT_TAKEN:
+    case EVENT_TAKEN:
+        return 1 << 1 | 1 << 2;
     case EVENT_LLC_REF:
     case EVENT_LLC_MISS:
         return cpu->pmu_precise ? 0 : 1 << 1;
     case EVENT_MISPREDICTED:
     case EVENT_MISPREDICTED_COND:
         return fixed_shares ? 1 << 1 : x86_topdown_words(cpu, 2);
-    case EVENT_CLEARS:
-    case EVENT_CLEARS_SPR:
-        return x86_topdown_words(cpu, 2) | fixed_shares << 1;
-    case EVENT_RETS:
-    case EVENT_FAR:
-    case EVENT_INDIRECT:
-    case EVENT_COND_TAKEN:
-        return 1 << 2;
-    case EVENT_COND_NOT_TAKEN:
-    case EVENT_TAKEN:
-        return 1 << 1 | 1 << 2;
-    case EVENT_BACKEND:
-    case EVENT_BAD_SPECULATION:
-    case EVENT_RETIRING:
-    case EVENT_NOT_DELIVERED:
-    case EVENT_ISSUED:
-    case EVENT_ISSUED_SPR:
-        return x86_topdown_words(cpu, 1);
-    case EVENT_MISPREDICT_SLOTS:
-    case EVENT_MEMORY_BOUND:
-    case EVENT_MACHINE_CLEARS:
-        return x86_topdown_words(cpu, 2);
     default:
-        return 0;
+        /* The clears */
+        return x86_topdown_words(cpu, 2) | fixed_shares << 1;
     }
 }
 
@@ -423,26 +488,25 @@ static unsigned x86_pmu_words(X86CPU *cpu, uint16_t event)
  * Events are fractions of the totals: x86_pmu_event() is the numerator, and
  * this the denominator.
  */
-static unsigned x86_pmu_parts(X86CPU *cpu, uint16_t event)
+static unsigned x86_pmu_parts(X86CPU *cpu, const PMUEvent *e)
 {
     unsigned cycle = 4 * cpu->pmu->width;
     bool fixed_shares = cpu->pmu->model == X86_PMU_STATIC;
 
-    switch (event) {
-    case EVENT_CYCLES:
-    case EVENT_REF:
-    case EVENT_REF_FIXED:
+    switch (e->source) {
+    case SOURCE_CYCLES:
         return cycle;
-    case EVENT_SLOTS:
-    case EVENT_SLOTS_FIXED:
-    case EVENT_BACKEND:
-    case EVENT_BAD_SPECULATION:
-    case EVENT_RETIRING:
-    case EVENT_NOT_DELIVERED:
+    case SOURCE_SLOTS:
+    case SOURCE_CATEGORY:
+        return 4;
+    case SOURCE_OTHER:
+        break;
+    default:
+        return 1;
+    }
+    switch (e->event) {
     case EVENT_ISSUED:
     case EVENT_ISSUED_SPR:
-    case EVENT_MISPREDICT_SLOTS:
-    case EVENT_MEMORY_BOUND:
         return 4;
     case EVENT_LLC_REF:
     case EVENT_LLC_MISS:
@@ -461,100 +525,73 @@ static unsigned x86_pmu_parts(X86CPU *cpu, uint16_t event)
 }
 
 /* What an event has ever counted by the @total of a domain; never goes back */
-static uint64_t x86_pmu_event(X86CPU *cpu, uint16_t event, unsigned domain,
+static uint64_t x86_pmu_event(X86CPU *cpu, const PMUEvent *e, unsigned domain,
                               const uint64_t *total)
 {
+    bool fixed_shares = cpu->pmu->model == X86_PMU_STATIC;
     uint64_t part[TOPDOWN_CATEGORIES], clears;
 
-    switch (event) {
-    case EVENT_INSNS:
-        return total[X86_COUNT_INSNS];
-    case EVENT_CYCLES:
-    case EVENT_REF:
-    case EVENT_REF_FIXED:
-    case EVENT_SLOTS:
-    case EVENT_SLOTS_FIXED:
+    switch (e->source) {
+    case SOURCE_NONE:
+        return 0;
+    case SOURCE_TOTAL:
+    case SOURCE_BRANCH:
+        return total[e->what];
+    case SOURCE_CYCLES:
+    case SOURCE_SLOTS:
         return total[X86_COUNT_SLOTS];
+    default:
+        break;
+    }
+
+    x86_topdown_split(cpu, domain, total, part);
+    if (e->source == SOURCE_CATEGORY) {
+        return part[e->what];
+    }
+    clears = part[TOPDOWN_BAD] - part[TOPDOWN_MISPREDICT];
+    switch (e->event) {
+    case EVENT_ISSUED:
+    case EVENT_ISSUED_SPR:
+        return part[TOPDOWN_RETIRING] + part[TOPDOWN_BAD];
+    case EVENT_COND_NOT_TAKEN:
+        return total[X86_COUNT_COND] - total[X86_COUNT_COND_TAKEN];
+    case EVENT_TAKEN:
+        return total[X86_COUNT_BRANCHES] - total[X86_COUNT_FAR] -
+               total[X86_COUNT_COND] + total[X86_COUNT_COND_TAKEN];
     case EVENT_LLC_REF:
         return cpu->pmu_precise ? total[X86_COUNT_LLC_REF]
                                 : 5 * total[X86_COUNT_LOADS];
     case EVENT_LLC_MISS:
         return cpu->pmu_precise ? total[X86_COUNT_LLC_MISS]
                                 : total[X86_COUNT_LOADS];
-    case EVENT_BRANCHES:
-        return total[X86_COUNT_BRANCHES];
-    case EVENT_COND_TAKEN:
-        return total[X86_COUNT_COND_TAKEN];
-    case EVENT_CALLS:
-        return total[X86_COUNT_CALLS];
-    case EVENT_RETS:
-        return total[X86_COUNT_RETS];
-    case EVENT_COND_NOT_TAKEN:
-        return total[X86_COUNT_COND] - total[X86_COUNT_COND_TAKEN];
-    case EVENT_COND:
-        return total[X86_COUNT_COND];
-    case EVENT_TAKEN:
-        return total[X86_COUNT_BRANCHES] - total[X86_COUNT_FAR] -
-               total[X86_COUNT_COND] + total[X86_COUNT_COND_TAKEN];
-    case EVENT_FAR:
-        return total[X86_COUNT_FAR];
-    case EVENT_INDIRECT:
-        return total[X86_COUNT_INDIRECT];
-    case EVENT_LOADS:
-        return total[X86_COUNT_LOADS];
-    case EVENT_STORES:
-        return total[X86_COUNT_STORES];
-    default:
-        break;
-    }
-
-    x86_topdown_split(cpu, domain, total, part);
-    clears = part[TOPDOWN_BAD] - part[TOPDOWN_MISPREDICT];
-    switch (event) {
-    case EVENT_BACKEND:
-        return part[TOPDOWN_BACKEND];
-    case EVENT_BAD_SPECULATION:
-        return part[TOPDOWN_BAD];
-    case EVENT_RETIRING:
-        return part[TOPDOWN_RETIRING];
-    case EVENT_NOT_DELIVERED:
-        return part[TOPDOWN_FRONTEND];
-    case EVENT_ISSUED:
-    case EVENT_ISSUED_SPR:
-        return part[TOPDOWN_RETIRING] + part[TOPDOWN_BAD];
-    case EVENT_MISPREDICT_SLOTS:
-        return part[TOPDOWN_MISPREDICT];
-    case EVENT_MEMORY_BOUND:
-        return part[TOPDOWN_MEMORY];
     case EVENT_MISPREDICTED:
     case EVENT_MISPREDICTED_COND:
-        return cpu->pmu->model == X86_PMU_STATIC ? total[X86_COUNT_COND]
-                                                 : part[TOPDOWN_MISPREDICT];
+        return fixed_shares ? total[X86_COUNT_COND] : part[TOPDOWN_MISPREDICT];
     case EVENT_MACHINE_CLEARS:
         /* Cycles: two for each, so that the number is that of the edges */
         return 2 * clears;
     case EVENT_CLEARS:
     case EVENT_CLEARS_SPR:
-        if (cpu->pmu->model == X86_PMU_STATIC) {
+        if (fixed_shares) {
             return 2 * (64 * clears + total[X86_COUNT_COND] * X86_PRICE_CLEAR *
                                       4 * cpu->pmu->width);
         }
         return 2 * (clears + part[TOPDOWN_MISPREDICT] * X86_PRICE_CLEAR /
                              X86_PRICE_MISPREDICT);
     default:
-        return 0;
+        g_assert_not_reached();
     }
 }
 
 /* The same in all domains of a counter */
-static uint64_t x86_pmu_sum(X86CPU *cpu, uint16_t event, uint8_t domains)
+static uint64_t x86_pmu_sum(X86CPU *cpu, const PMUEvent *e, uint8_t domains)
 {
     uint64_t sum = 0;
     unsigned d;
 
     for (d = 0; d < X86_COUNT_DOMAINS; d++) {
         if (domains & (1 << d)) {
-            sum += x86_pmu_event(cpu, event, d, cpu->insn_count.total[d]);
+            sum += x86_pmu_event(cpu, e, d, cpu->insn_count.total[d]);
         }
     }
     return sum;
@@ -585,8 +622,8 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
     }
     *rest = 0;
     n = (now - run->event) / parts;
-    cycles = (x86_pmu_sum(cpu, EVENT_CYCLES, c->domains) - run->cycles) /
-             x86_pmu_parts(cpu, EVENT_CYCLES);
+    cycles = (x86_pmu_sum(cpu, &x86_pmu_cycles, c->domains) - run->cycles) /
+             x86_pmu_parts(cpu, &x86_pmu_cycles);
     if (c->cmask) {
         n = MIN(n / c->cmask, cycles);
         if (c->inv) {
@@ -623,47 +660,25 @@ static int64_t x86_pmu_units(X86CPU *cpu, const PMUConfig *config, uint64_t n)
     if (config->cmask && config->inv) {
         return x86_pmu_units_of(cpu, 4 * cpu->pmu->width * (n - 1));
     }
-    switch (config->event) {
-    case EVENT_CYCLES:
-    case EVENT_REF:
-    case EVENT_REF_FIXED:
-        return x86_pmu_units_of(cpu, 4 * cpu->pmu->width * (n - 1));
-    case EVENT_SLOTS:
-    case EVENT_SLOTS_FIXED:
-    case EVENT_BACKEND:
-    case EVENT_BAD_SPECULATION:
-    case EVENT_RETIRING:
-    case EVENT_NOT_DELIVERED:
-    case EVENT_ISSUED:
-    case EVENT_ISSUED_SPR:
-    case EVENT_MISPREDICT_SLOTS:
-    case EVENT_MEMORY_BOUND:
-        return x86_pmu_units_of(cpu, 4 * (n - 1));
-    case EVENT_BRANCHES:
-    case EVENT_COND:
-    case EVENT_COND_TAKEN:
-    case EVENT_COND_NOT_TAKEN:
-    case EVENT_TAKEN:
-    case EVENT_CALLS:
-    case EVENT_RETS:
-    case EVENT_FAR:
-    case EVENT_INDIRECT:
-        return n * X86_COUNT_BRANCH_UNITS;
-    case EVENT_INSNS:
-    case EVENT_LOADS:
-    case EVENT_STORES:
-        return n;
-    case EVENT_MISPREDICTED:
-    case EVENT_MISPREDICTED_COND:
-    case EVENT_CLEARS:
-    case EVENT_CLEARS_SPR:
-    case EVENT_MACHINE_CLEARS:
-    case EVENT_LLC_REF:
-    case EVENT_LLC_MISS:
-        /* Two at once, from a share that was nearly full */
-        return DIV_ROUND_UP(n, 2);
-    default:
+    switch (config->event->source) {
+    case SOURCE_NONE:
         return INSN_COUNT_NEVER;
+    case SOURCE_TOTAL:
+        return n;
+    case SOURCE_BRANCH:
+        return n * X86_COUNT_BRANCH_UNITS;
+    case SOURCE_CYCLES:
+        return x86_pmu_units_of(cpu, 4 * cpu->pmu->width * (n - 1));
+    case SOURCE_SLOTS:
+    case SOURCE_CATEGORY:
+        return x86_pmu_units_of(cpu, 4 * (n - 1));
+    default:
+        /*
+         * Slots, of which there are up to four, are the most in a unit, with
+         * those that the precise model adds; everything else is at most two
+         * at once, from a share that was nearly full.
+         */
+        return x86_pmu_units_of(cpu, 4 * (n - 1));
     }
 }
 
@@ -769,7 +784,7 @@ void x86_pmu_start(X86CPU *cpu)
 
     for (i = 0; i < PMU_COUNTERS; i++) {
         PMUConfig old = pmu->config[i];
-        PMUConfig c = x86_pmu_config(&cpu->env, i);
+        PMUConfig c = x86_pmu_config(&cpu->env, i, &old);
 
         pmu->config[i] = c;
         if (!c.domains) {
@@ -781,10 +796,10 @@ void x86_pmu_start(X86CPU *cpu)
             X86PMURun *run = &pmu->run[i];
 
             run->event = x86_pmu_sum(cpu, c.event, c.domains);
-            run->cycles = x86_pmu_sum(cpu, EVENT_CYCLES, c.domains);
+            run->cycles = x86_pmu_sum(cpu, &x86_pmu_cycles, c.domains);
             run->got = 0;
-            if (run->rest_of != c.event) {
-                run->rest_of = c.event;
+            if (run->rest_of != c.code) {
+                run->rest_of = c.code;
                 run->rest = 0;
             }
         }
