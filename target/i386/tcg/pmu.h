@@ -76,7 +76,7 @@ extern const InsnCountOps x86_insn_count_ops;
 /* Issue slots per cycle; 0: no PMU */
 unsigned x86_pmu_width(CPUX86State *env);
 
-/* Do branches and accesses call the helpers of the precise model? */
+/* Does translated code look things up in the precise model? */
 bool x86_pmu_is_precise(CPUX86State *env);
 
 /*

@@ -121,26 +121,37 @@ void x86_topdown_split(X86CPU *cpu, unsigned domain, const uint64_t *total,
  * PERF_METRICS
  */
 
-/* All time until now, in the domains of the counter of slots */
-static uint64_t topdown_now(X86CPU *cpu, uint64_t *part)
+/* The slots of all time until now, in the domains of their counter */
+static uint64_t topdown_slots(X86CPU *cpu)
 {
     uint8_t domains = cpu->pmu->config[PMU_SLOTS].domains;
-    uint64_t one[TOPDOWN_CATEGORIES], slots = 0;
+    uint64_t slots = 0;
+    unsigned d;
+
+    for (d = 0; d < X86_COUNT_DOMAINS; d++) {
+        if (domains & (1 << d)) {
+            slots += cpu->insn_count.total[d][X86_COUNT_SLOTS];
+        }
+    }
+    return slots;
+}
+
+/* And the categories that they belong to */
+static void topdown_parts(X86CPU *cpu, uint64_t *part)
+{
+    uint8_t domains = cpu->pmu->config[PMU_SLOTS].domains;
+    uint64_t one[TOPDOWN_CATEGORIES];
     unsigned d, i;
 
     memset(part, 0, sizeof(one));
     for (d = 0; d < X86_COUNT_DOMAINS; d++) {
         if (domains & (1 << d)) {
-            const uint64_t *total = cpu->insn_count.total[d];
-
-            x86_topdown_split(cpu, d, total, one);
+            x86_topdown_split(cpu, d, cpu->insn_count.total[d], one);
             for (i = 0; i < TOPDOWN_CATEGORIES; i++) {
                 part[i] += one[i];
             }
-            slots += total[X86_COUNT_SLOTS];
         }
     }
-    return slots;
 }
 
 static uint64_t topdown_limit(X86CPU *cpu)
@@ -174,10 +185,11 @@ void x86_topdown_update(X86CPU *cpu)
     if (!t->active) {
         return;
     }
-    slots = topdown_now(cpu, part);
+    slots = topdown_slots(cpu);
     if (slots == t->seen_total) {
         return;
     }
+    topdown_parts(cpu, part);
     t->fresh = true;
     t->total += slots - t->seen_total;
     t->seen_total = slots;
@@ -203,19 +215,20 @@ void x86_topdown_start(X86CPU *cpu)
                 x86_topdown_available(&cpu->env) &&
                 (cpu->env.msr_global_ctrl & PMU_METRICS_BIT);
     if (t->active) {
-        t->seen_total = topdown_now(cpu, t->seen);
+        t->seen_total = topdown_slots(cpu);
+        topdown_parts(cpu, t->seen);
     }
 }
 
 uint64_t x86_topdown_left(X86CPU *cpu)
 {
     X86PMUTopDown *t = &cpu->pmu->topdown;
-    uint64_t limit = topdown_limit(cpu), part[TOPDOWN_CATEGORIES], total;
+    uint64_t limit = topdown_limit(cpu), total;
 
     if (!t->active || !cpu->pmu->config[PMU_SLOTS].irq || t->total >= limit) {
         return 0;
     }
-    total = t->total + topdown_now(cpu, part) - t->seen_total;
+    total = t->total + topdown_slots(cpu) - t->seen_total;
     return total < limit ? limit - total : 1;
 }
 
