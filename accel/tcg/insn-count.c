@@ -171,12 +171,14 @@ uint64_t insn_count_read(CPUState *cpu)
 }
 
 /* How many units may be counted in @domain before a deadline is reached? */
-static int64_t insn_count_left(const int64_t *due, unsigned domain)
+static int64_t insn_count_left(CPUState *cpu, const int64_t *due,
+                               unsigned domain)
 {
+    unsigned domains = cpu->cc->tcg_ops->insn_count->domains;
     int64_t units = INSN_COUNT_NEVER;
     unsigned m;
 
-    for (m = 1; m < 1 << INSN_COUNT_DOMAINS; m++) {
+    for (m = 1; m < 1 << domains; m++) {
         if (m & (1 << domain)) {
             units = MIN(units, due[m]);
         }
@@ -200,7 +202,8 @@ static void insn_count_hand_out(CPUState *cpu, unsigned domain, int64_t min)
     for (i = 0; i < domains; i++) {
         /* The current domain first, then the others */
         unsigned d = i == 0 ? domain : i <= domain ? i - 1 : i;
-        int64_t units = MIN(INSN_COUNT_MAX_UNITS, insn_count_left(due, d));
+        int64_t units = MIN(INSN_COUNT_MAX_UNITS,
+                            insn_count_left(cpu, due, d));
 
         units = MAX(units, d == domain ? min : 0);
         for (m = 1; m < 1 << domains; m++) {
@@ -244,23 +247,21 @@ void insn_count_leave(CPUState *cpu)
     }
 }
 
-/* Is a deadline inside @tb? */
-static bool insn_count_reaches(CPUState *cpu, TranslationBlock *tb)
+/* Does it matter that a deadline is within the first @insns of @tb? */
+static bool insn_count_reaches(CPUState *cpu, TranslationBlock *tb,
+                               unsigned insns)
 {
     const InsnCountOps *ops = cpu->cc->tcg_ops->insn_count;
-    CPUInsnCount *c = insn_count_state(cpu);
     uint64_t lanes[INSN_COUNT_LANES];
     uint64_t sum[INSN_COUNT_WORDS];
     unsigned i;
 
-    if (!c->words ||
-        insn_count_left(c->due, tb->count_domain) >= tb->count_units) {
-        return false;
-    }
+    insn_count_of_tb(tb, insns, sum);
     if (!ops->reaches) {
-        return true;
+        return insn_count_left(cpu, insn_count_state(cpu)->due,
+                               tb->count_domain) <=
+               -((int64_t)sum[0] >> INSN_COUNT_UNITS_SHIFT);
     }
-    insn_count_of_tb(tb, sum);
     lanes[0] = extract64(sum[0], 0, INSN_COUNT_INSNS_BITS);
     for (i = 1; i < ops->lanes; i++) {
         const InsnCountLane *l = &ops->lane[i];
@@ -270,9 +271,36 @@ static bool insn_count_reaches(CPUState *cpu, TranslationBlock *tb)
     return ops->reaches(cpu, tb->count_domain, lanes);
 }
 
+/*
+ * How many instructions of @tb may be executed together, if only the last one
+ * may reach a deadline?
+ */
+static unsigned insn_count_until(CPUState *cpu, TranslationBlock *tb)
+{
+    CPUInsnCount *c = insn_count_state(cpu);
+    unsigned before = 0, reached = tb->icount;
+
+    if (!c->words ||
+        insn_count_left(cpu, c->due, tb->count_domain) >= tb->count_units ||
+        !insn_count_reaches(cpu, tb, tb->icount)) {
+        return tb->icount;
+    }
+    while (reached - before > 1) {
+        unsigned n = (before + reached) / 2;
+
+        if (insn_count_reaches(cpu, tb, n)) {
+            reached = n;
+        } else {
+            before = n;
+        }
+    }
+    return reached;
+}
+
 bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
 {
     CPUInsnCount *c;
+    unsigned insns;
 
     if (!(tb_cflags(tb) & CF_INSN_COUNT)) {
         return false;
@@ -287,19 +315,18 @@ bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
     if (c->words != c->wanted && c->linger < 0) {
         insn_count_use(cpu, c->wanted);
     }
-    if (tb->icount == 1 || insn_count_reaches(cpu, tb)) {
-        /*
-         * Where blocks end depends on more than the guest's instructions (on
-         * interrupts, on the budget of -icount), and differs in a replay, so
-         * find the instruction that reaches the deadline one by one. It may
-         * need more units than are left, and gets them.
-         */
-        cpu->cflags_next_tb = (curr_cflags(cpu) & ~CF_COUNT_MASK) | 1;
-        insn_count_hand_out(cpu, tb->count_domain,
-                            tb->icount == 1 ? tb->count_units : 0);
-    } else {
-        insn_count_hand_out(cpu, tb->count_domain, tb->count_units);
+    /*
+     * Where blocks end depends on more than the guest's instructions (on
+     * interrupts, on the budget of -icount), and differs in a replay, so this
+     * one ends with the instruction that reaches a deadline. That may need
+     * more units than are left.
+     */
+    insns = insn_count_until(cpu, tb);
+    if (insns < tb->icount || (tb_cflags(tb) & CF_COUNT_MASK)) {
+        cpu->cflags_next_tb = (curr_cflags(cpu) & ~CF_COUNT_MASK) | insns;
     }
+    insn_count_hand_out(cpu, tb->count_domain,
+                        insns == tb->icount ? tb->count_units : 0);
     return true;
 }
 
@@ -318,7 +345,11 @@ void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
  * In the translator
  */
 
-/* One for each thread that translates */
+/*
+ * One for each thread that translates
+ * @insn: what the instructions of the block add
+ * @add: the addition for each word; the load and the store are next to it
+ */
 typedef struct InsnCountGen {
     uint64_t insn[TCG_MAX_INSNS][INSN_COUNT_WORDS];
     TCGOp *add[INSN_COUNT_WORDS];
@@ -459,6 +490,12 @@ void insn_count_end_tb(const DisasContextBase *db)
                 sum += gen->insn[n][i];
                 gen->insn[n][i] = sum;
             }
+            if (i > 0 && !sum) {
+                tcg_op_remove(tcg_ctx, QTAILQ_PREV(gen->add[i], link));
+                tcg_op_remove(tcg_ctx, QTAILQ_NEXT(gen->add[i], link));
+                tcg_op_remove(tcg_ctx, gen->add[i]);
+                continue;
+            }
             tcg_set_insn_param(gen->add[i], 2,
                                tcgv_i64_arg(tcg_constant_i64(sum)));
             if (i == 0) {
@@ -469,7 +506,36 @@ void insn_count_end_tb(const DisasContextBase *db)
     }
 }
 
-void insn_count_search_row(int insn, uint64_t *row)
+uint8_t *insn_count_encode(const TranslationBlock *tb, int insn, uint8_t *p)
 {
-    memcpy(row, gen->insn[insn], sizeof(gen->insn[insn]));
+    int i;
+
+    if (!(tb_cflags(tb) & CF_INSN_COUNT)) {
+        return p;
+    }
+    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+        if (tb_cflags(tb) & (CF_INSN_COUNT << i)) {
+            uint64_t prev = insn > 0 ? gen->insn[insn - 1][i] : 0;
+            uint64_t more = gen->insn[insn][i] - prev;
+            int64_t low = sextract64(more, 0, INSN_COUNT_UNITS_SHIFT);
+
+            p = encode_sleb128(p, (int64_t)(more - low) >>
+                                  INSN_COUNT_UNITS_SHIFT);
+            p = encode_sleb128(p, low);
+        }
+    }
+    return p;
+}
+
+void insn_count_decode(const TranslationBlock *tb, const uint8_t **pp,
+                       uint64_t *count)
+{
+    int i;
+
+    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+        if (tb_cflags(tb) & (CF_INSN_COUNT << i)) {
+            count[i] += (uint64_t)decode_sleb128(pp) << INSN_COUNT_UNITS_SHIFT;
+            count[i] += decode_sleb128(pp);
+        }
+    }
 }

@@ -113,9 +113,11 @@ typedef struct InsnCountLane {
  * @deadline: called on the vCPU's thread between two blocks, without the BQL,
  *            when a deadline is reached. The totals are exact. It must set
  *            the deadlines again.
- * @reaches: does it matter if that is called only behind a block that counts
- *           these lanes in this domain? They do not include what the block
- *           counts by translator_count_here(). If NULL, it does matter.
+ * @reaches: does it matter if that is called only behind instructions that
+ *           count these lanes in this domain? They do not include what the
+ *           last one counts by translator_count_here(). If it does for some
+ *           instructions, then for more of them, too. If NULL, all
+ *           units matter.
  */
 typedef struct InsnCountOps {
     size_t offset;
@@ -193,10 +195,34 @@ void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
  */
 int insn_count_ahead(uintptr_t host_pc, uint64_t *ahead);
 
-/* What @tb adds when it starts */
-void insn_count_of_tb(TranslationBlock *tb, uint64_t *sum);
+/* What the first @insns instructions of @tb add when it starts */
+void insn_count_of_tb(TranslationBlock *tb, unsigned insns, uint64_t *sum);
 
-/* What follows the start of @insn in the block that was just translated */
-void insn_count_search_row(int insn, uint64_t *row);
+/* In translate-all.c */
+uint8_t *encode_sleb128(uint8_t *p, int64_t val);
+int64_t decode_sleb128(const uint8_t **pp);
+
+/*
+ * In the table that a block has for cpu_restore_state(), each line has also,
+ * for each word of lanes, what is to be taken back if execution stops before
+ * this instruction: two columns, with the upper 16 and the lower 48 bits.
+ * Like the others, they are differences to the line before.
+ */
+#ifdef CONFIG_USER_ONLY
+static inline uint8_t *insn_count_encode(const TranslationBlock *tb, int insn,
+                                         uint8_t *p)
+{
+    return p;
+}
+
+static inline void insn_count_decode(const TranslationBlock *tb,
+                                     const uint8_t **pp, uint64_t *count)
+{
+}
+#else
+uint8_t *insn_count_encode(const TranslationBlock *tb, int insn, uint8_t *p);
+void insn_count_decode(const TranslationBlock *tb, const uint8_t **pp,
+                       uint64_t *count);
+#endif
 
 #endif

@@ -2,15 +2,15 @@
  * Branch predictors and caches for the PMU of Intel CPUs under TCG
  *
  * Code that is translated for a CPU with pmu-model=precise, and that counts,
- * looks up each line of code that it enters, the address of each load that
- * the translator can see, and the outcome of each conditional branch; that is
- * in count.c.inc. Repeated string instructions and accesses in helpers are
- * left out. What misses goes to helpers, in system/pmu-precise.c.
+ * looks up each line of code that it enters and the outcome of each
+ * conditional branch; that is in count.c.inc. What misses there, or has to be
+ * learnt, goes to helpers, in system/pmu-precise.c.
  *
- * A load may be in the middle of an instruction, where there can be neither a
- * branch nor a cheap call. What misses there is written to a list, which is
- * emptied at the start of the next block, and whenever the PMU is looked at:
- * nobody can tell when that was.
+ * Loads can be in the middle of an instruction, where there can be neither a
+ * branch nor a cheap call. The addresses of those that the translator can see
+ * are written down, and looked up when there are many, and whenever the PMU is
+ * looked at: nobody can tell when that was. Repeated string instructions and
+ * accesses in helpers are left out.
  *
  * All of it follows virtual addresses in the order in which the guest
  * executes, so that it is the same in every run. The same line or address
@@ -35,33 +35,37 @@
 #define X86_PMU_TARGETS     512
 #define X86_PMU_RETURNS     16
 
-/* An instruction loads at most 8 times (POPA); all of a block fit */
+/*
+ * Loads that are written down. Before a block that loads, the list must not be
+ * half full; an instruction loads at most 8 times (POPA), so that all of a
+ * block fit. Aligned to its size in bytes, so that one bit tells.
+ */
 #define X86_PMU_INSN_LOADS  8
-#define X86_PMU_MISSES      (512 * X86_PMU_INSN_LOADS)
+#define X86_PMU_LOADS       (2 * 512 * X86_PMU_INSN_LOADS)
+#define X86_PMU_LOADS_HALF  (X86_PMU_LOADS / 2 * sizeof(uint64_t))
 
-/* In a list of misses: at CPL > 0 */
-#define X86_PMU_MISS_USER   BIT_ULL(63)
+/* In bit 0 of an address there: at CPL > 0 */
+#define X86_PMU_LOAD_USER   1
 
 /**
  * X86PMUPrecise: what the CPU remembers
- * @misses: how many entries of @miss are to be drained
- * @l1i, @l1d, @llc: line numbers plus 1
- * @gshare: counters of two bits; taken from 2 on
  * @history: outcomes of conditional branches, the last one in bit 0
- * @miss: line numbers plus 1, with X86_PMU_MISS_USER
+ * @l1i: addresses of lines
+ * @gshare: counters of two bits; taken from 2 on
+ * @l1d, @llc: line numbers plus 1
  * @target: of the last time, of indirect branches
  * @returns: stack of return addresses, @top is where the next one goes
+ * @loads: X86_PMU_LOADS addresses, up to X86CPU.pmu_load
  */
 typedef struct X86PMUPrecise {
-    uint32_t misses;
     uint32_t history;
-    uint64_t l1d[X86_PMU_L1_LINES];
     uint64_t l1i[X86_PMU_L1_LINES];
     uint8_t gshare[X86_PMU_GSHARE];
-    uint64_t miss[X86_PMU_MISSES];
+    uint64_t l1d[X86_PMU_L1_LINES];
     uint64_t target[X86_PMU_TARGETS];
     uint64_t returns[X86_PMU_RETURNS];
     uint8_t top;
+    uint64_t *loads;
     uint64_t llc[X86_PMU_LLC_LINES];
 } X86PMUPrecise;
 

@@ -17,7 +17,7 @@
 
 /*
  * What the translator counts, apart for CPL 0 and for CPL > 0 (the domains).
- * Lane 0 is retired instructions. SLOTS is in quarters of a slot.
+ * Lane 0 is retired instructions. Slots are in quarters.
  */
 enum {
     X86_COUNT_INSNS,
@@ -31,19 +31,18 @@ enum {
     X86_COUNT_COND_TAKEN,
     X86_COUNT_FAR,          /* far branches, INT n, SYSCALL, IRET, ... */
     X86_COUNT_INDIRECT,     /* indirect near jumps and calls */
-    /* Parts of SLOTS, in quarters as well; what is left is retiring */
-    X86_COUNT_BAD,          /* bad speculation */
-    X86_COUNT_FRONTEND,
+    X86_COUNT_CLEARS,       /* far branches, serialising instructions */
+    /* Slots, parts of all; see x86_topdown_split() for the other parts */
     X86_COUNT_BACKEND,
-    X86_COUNT_HEAVY,        /* part of retiring: heavy operations */
-    X86_COUNT_MISPREDICT,   /* of bad speculation: branch mispredicts */
-    X86_COUNT_FETCH_LAT,    /* of frontend: latency */
-    X86_COUNT_MEMORY,       /* of backend: memory */
+    X86_COUNT_CORE,         /* of backend: not memory */
+    X86_COUNT_HEAVY,        /* of retiring: heavy operations */
     X86_COUNT_LANES,
 
     /* Totals that have no lane: the precise model adds to them */
     X86_COUNT_LLC_REF = X86_COUNT_LANES,
     X86_COUNT_LLC_MISS,
+    X86_COUNT_MISPREDICT,   /* slots */
+    X86_COUNT_FETCH_LAT,    /* slots */
     X86_COUNT_TOTALS,
 
     X86_COUNT_KERNEL = 0,
@@ -51,13 +50,8 @@ enum {
     X86_COUNT_DOMAINS,
 };
 
-/*
- * The most quarters of a slot that one unit stands for, in all and for the
- * parts that have smaller lanes; and the units of a branch
- */
+/* The most quarters of a slot that one unit stands for; units of a branch */
 #define X86_COUNT_UNIT_SLOTS    16
-#define X86_COUNT_UNIT_FRONTEND 2
-#define X86_COUNT_UNIT_LEVEL_2  1
 #define X86_COUNT_BRANCH_UNITS  2
 
 /* What things cost, in cycles; see count.c.inc */
@@ -68,6 +62,19 @@ enum {
     X86_PRICE_LLC_MISS = 30,
     X86_PRICE_CLEAR = 20,
 };
+
+/* In quarters of a slot: bandwidth, and latency of an indirect branch */
+enum {
+    X86_PRICE_COND = 2,
+    X86_PRICE_BRANCH = 4,
+    X86_PRICE_INDIRECT = 4,
+};
+
+/* The fixed price of a conditional branch in mispredicts, in quarters */
+static inline unsigned x86_pmu_price_of_cond(unsigned width)
+{
+    return 4 * width * X86_PRICE_MISPREDICT / 64;
+}
 
 extern const InsnCountOps x86_insn_count_ops;
 

@@ -57,7 +57,7 @@ typedef struct Leaves {
  */
 enum {
     ANY, LOAD, LOAD_OP, COND, JMP, JMP_INDIRECT, CALL, CALL_INDIRECT, RET,
-    LOOP, LOCK, DIVIDE, SERIALISING, PAUSE, KINDS
+    LOOP, LOCK, DIVIDE, SERIALISING, FAR, PAUSE, KINDS
 };
 
 /* How many of each there are in some code */
@@ -97,8 +97,13 @@ static const struct {
     [RET] = { .quarters = { [BANDWIDTH] = 4 } },
     /* Seven operations instead of one */
     [LOOP] = {
-        .quarters = { [LIGHT] = -4, [HEAVY] = 28, [CORE] = -28 },
-        .widths = { [CORE] = CYCLES(6) },
+        .quarters = {
+            [LIGHT] = -4, [HEAVY] = 28, [CORE] = -28, [BANDWIDTH] = 2,
+        },
+        .widths = {
+            [CORE] = CYCLES(6),
+            [MISPREDICTS] = CYCLES(MISPREDICT_CYCLES) / 64,
+        },
     },
     [LOCK] = { .widths = { [MEMORY] = CYCLES(8) } },
     [DIVIDE] = {
@@ -109,6 +114,8 @@ static const struct {
         .quarters = { [LIGHT] = -4, [HEAVY] = 16 },
         .widths = { [MACHINE_CLEARS] = CYCLES(20) },
     },
+    /* It serialises, too */
+    [FAR] = { .quarters = { [BANDWIDTH] = 4 } },
     [PAUSE] = { .widths = { [CORE] = CYCLES(30) } },
 };
 
@@ -146,8 +153,8 @@ typedef struct Block {
     X(cpuid, [ANY] = 8, [SERIALISING] = 4)                                  \
     X(wrmsr, [ANY] = 7, [SERIALISING] = 4)                                  \
     X(mov_cr, [ANY] = 4, [SERIALISING] = 4)                                 \
-    X(ints, [ANY] = 8, [SERIALISING] = 8, [LOAD] = 4)                       \
-    X(far_returns, [ANY] = 16, [SERIALISING] = 4, [LOAD] = 4)               \
+    X(ints, [ANY] = 8, [SERIALISING] = 8, [FAR] = 8, [LOAD] = 4)            \
+    X(far_returns, [ANY] = 16, [SERIALISING] = 4, [FAR] = 4, [LOAD] = 4)    \
     X(pauses, [ANY] = 4, [PAUSE] = 4)                                       \
     X(strings, [ANY] = 10, [LOAD] = 4, [LOAD_OP] = 4)                       \
     X(tie, [ANY] = 12, [JMP] = 4, [LOAD] = 4)                               \
@@ -174,10 +181,10 @@ static const Code block_end = { { [ANY] = 8, [SERIALISING] = 1 } };
 
 /* At CPL 3, what run_user() adds to the body; at CPL 0, all of it */
 static const Code user_call = {
-    { [ANY] = 2, [CALL_INDIRECT] = 1, [SERIALISING] = 1 }
+    { [ANY] = 2, [CALL_INDIRECT] = 1, [SERIALISING] = 1, [FAR] = 1 }
 };
 static const Code user_os = {
-    { [ANY] = 5, [LOAD] = 1, [SERIALISING] = 2 }
+    { [ANY] = 5, [LOAD] = 1, [SERIALISING] = 2, [FAR] = 1 }
 };
 /* And what run_kernel() adds */
 static const Code kernel_call = {
@@ -190,10 +197,12 @@ static const Code mixed_code = {
     { [ANY] = 12, [LOAD] = 3, [COND] = 4, [JMP] = 4 }
 };
 static const Code syscalls_code = {
-    { [ANY] = 7, [LOAD] = 3, [SERIALISING] = 4 }
+    { [ANY] = 7, [LOAD] = 3, [SERIALISING] = 4, [FAR] = 4 }
 };
 /* At CPL 0 */
-static const Code sysret_code = { { [ANY] = 1, [SERIALISING] = 1 } };
+static const Code sysret_code = {
+    { [ANY] = 1, [SERIALISING] = 1, [FAR] = 1 }
+};
 
 static unsigned width(void)
 {
@@ -519,7 +528,7 @@ static void add_halves(Leaves *first, Leaves *second, uint32_t turns)
 {
     const Code half = { { [ANY] = 1 + 3 * turns, [COND] = turns } };
     const Code call = { { [ANY] = 1, [CALL_INDIRECT] = 1 } };
-    const Code trap = { { [ANY] = 1, [SERIALISING] = 1 } };
+    const Code trap = { { [ANY] = 1, [SERIALISING] = 1, [FAR] = 1 } };
 
     add(first, &call, 1);
     add(first, &half, 1);

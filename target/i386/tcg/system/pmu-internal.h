@@ -150,8 +150,9 @@ extern const VMStateDescription vmstate_x86_pmu_mix;
  * pmu-precise.c
  */
 
-struct X86PMUPrecise *x86_pmu_precise_new(void);
-void x86_pmu_precise_reset(struct X86PMUPrecise *p);
+void x86_pmu_precise_new(X86CPU *cpu);
+void x86_pmu_precise_free(X86CPU *cpu);
+void x86_pmu_precise_reset(X86CPU *cpu);
 void x86_pmu_precise_drain(X86CPU *cpu);
 extern const VMStateDescription vmstate_x86_pmu_precise;
 

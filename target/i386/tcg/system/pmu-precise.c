@@ -13,74 +13,120 @@
 #include "cpu.h"
 #include "exec/helper-proto.h"
 #include "migration/vmstate.h"
+#include "qemu/memalign.h"
 #include "tcg/pmu-precise.h"
 #include "pmu-internal.h"
 
-X86PMUPrecise *x86_pmu_precise_new(void)
+void x86_pmu_precise_new(X86CPU *cpu)
 {
-    return g_new0(X86PMUPrecise, 1);
+    size_t size = X86_PMU_LOADS * sizeof(uint64_t);
+
+    cpu->pmu_precise = g_new0(X86PMUPrecise, 1);
+    cpu->pmu_precise->loads = qemu_memalign(size, size);
+    x86_pmu_precise_reset(cpu);
 }
 
-void x86_pmu_precise_reset(X86PMUPrecise *p)
+void x86_pmu_precise_free(X86CPU *cpu)
 {
-    memset(p, 0, sizeof(*p));
+    if (cpu->pmu_precise) {
+        qemu_vfree(cpu->pmu_precise->loads);
+        g_clear_pointer(&cpu->pmu_precise, g_free);
+    }
 }
 
-static uint64_t *precise_total(X86CPU *cpu, bool user)
+void x86_pmu_precise_reset(X86CPU *cpu)
 {
-    return cpu->insn_count.total[user ? X86_COUNT_USER : X86_COUNT_KERNEL];
+    uint64_t *loads = cpu->pmu_precise->loads;
+
+    memset(cpu->pmu_precise, 0, sizeof(*cpu->pmu_precise));
+    memset(cpu->pmu_precise->l1i, -1, sizeof(cpu->pmu_precise->l1i));
+    cpu->pmu_precise->loads = loads;
+    cpu->pmu_load = loads;
 }
 
-/* Cycles that are lost to a category and its part */
-static void precise_lose(X86CPU *cpu, bool user, unsigned cycles,
-                         unsigned level_1, unsigned level_2)
+static unsigned precise_domain(CPUX86State *env)
 {
-    uint64_t *total = precise_total(cpu, user);
-    unsigned slots = 4 * cpu->pmu->width * cycles;
+    return env->hflags & HF_CPL_MASK ? X86_COUNT_USER : X86_COUNT_KERNEL;
+}
+
+/* Cycles that are lost to a category or part of one */
+static void precise_lose(X86CPU *cpu, unsigned domain, uint64_t cycles,
+                         unsigned what)
+{
+    uint64_t *total = cpu->insn_count.total[domain];
+    uint64_t slots = 4 * cpu->pmu->width * cycles;
 
     total[X86_COUNT_SLOTS] += slots;
-    total[level_1] += slots;
-    total[level_2] += slots;
+    total[what] += slots;
 }
 
-void helper_pmu_mispredict(CPUX86State *env)
+static void precise_mispredict(CPUX86State *env)
 {
     X86CPU *cpu = env_archcpu(env);
-    bool user = env->hflags & HF_CPL_MASK;
+    unsigned domain = precise_domain(env);
 
-    precise_lose(cpu, user, X86_PRICE_MISPREDICT, X86_COUNT_BAD,
-                 X86_COUNT_MISPREDICT);
-    precise_lose(cpu, user, X86_PRICE_RESTEER, X86_COUNT_FRONTEND,
+    precise_lose(cpu, domain, X86_PRICE_MISPREDICT, X86_COUNT_MISPREDICT);
+    precise_lose(cpu, domain, X86_PRICE_RESTEER, X86_COUNT_FETCH_LAT);
+}
+
+void helper_pmu_cond(CPUX86State *env, uint64_t at, uint32_t taken)
+{
+    uint8_t *counter = &env_archcpu(env)->pmu_precise->gshare[at];
+
+    if ((*counter >= 2) != taken) {
+        precise_mispredict(env);
+    }
+    if (taken) {
+        *counter += *counter < 3;
+    } else {
+        *counter -= *counter > 0;
+    }
+}
+
+void helper_pmu_fetch_miss(CPUX86State *env, uint64_t at)
+{
+    X86CPU *cpu = env_archcpu(env);
+    uint64_t line = at >> X86_PMU_LINE_BITS;
+
+    cpu->pmu_precise->l1i[line % X86_PMU_L1_LINES] = line << X86_PMU_LINE_BITS;
+    precise_lose(cpu, precise_domain(env), X86_PRICE_L1_MISS,
                  X86_COUNT_FETCH_LAT);
 }
 
-void helper_pmu_fetch_miss(CPUX86State *env)
-{
-    precise_lose(env_archcpu(env), env->hflags & HF_CPL_MASK,
-                 X86_PRICE_L1_MISS, X86_COUNT_FRONTEND, X86_COUNT_FETCH_LAT);
-}
-
+/* Without branches, because nobody could predict them */
 void x86_pmu_precise_drain(X86CPU *cpu)
 {
     X86PMUPrecise *p = cpu->pmu_precise;
-    unsigned i;
+    size_t n = cpu->pmu_load - p->loads, misses, i;
+    uint32_t refs[X86_COUNT_DOMAINS] = { }, lost[X86_COUNT_DOMAINS] = { };
+    int d;
 
-    for (i = 0; i < p->misses; i++) {
-        uint64_t line = p->miss[i] & ~X86_PMU_MISS_USER;
-        bool user = p->miss[i] & X86_PMU_MISS_USER;
-        uint64_t *in_cache = &p->llc[line % X86_PMU_LLC_LINES];
-        uint64_t *total = precise_total(cpu, user);
-        unsigned cycles = X86_PRICE_L1_MISS;
+    for (i = 0, misses = 0; i < n; i++) {
+        uint64_t load = p->loads[i], line = (load >> X86_PMU_LINE_BITS) + 1;
+        uint64_t *cached = &p->l1d[line % X86_PMU_L1_LINES];
 
-        total[X86_COUNT_LLC_REF]++;
-        if (*in_cache != line) {
-            *in_cache = line;
-            total[X86_COUNT_LLC_MISS]++;
-            cycles += X86_PRICE_LLC_MISS;
-        }
-        precise_lose(cpu, user, cycles, X86_COUNT_BACKEND, X86_COUNT_MEMORY);
+        p->loads[misses] = load;
+        misses += *cached != line;
+        *cached = line;
     }
-    p->misses = 0;
+    for (i = 0; i < misses; i++) {
+        uint64_t load = p->loads[i], line = (load >> X86_PMU_LINE_BITS) + 1;
+        uint64_t *cached = &p->llc[line % X86_PMU_LLC_LINES];
+
+        d = load & X86_PMU_LOAD_USER ? X86_COUNT_USER : X86_COUNT_KERNEL;
+        refs[d]++;
+        lost[d] += *cached != line;
+        *cached = line;
+    }
+    for (d = 0; d < X86_COUNT_DOMAINS; d++) {
+        uint64_t *total = cpu->insn_count.total[d];
+
+        total[X86_COUNT_LLC_REF] += refs[d];
+        total[X86_COUNT_LLC_MISS] += lost[d];
+        precise_lose(cpu, d, refs[d] * X86_PRICE_L1_MISS +
+                             lost[d] * X86_PRICE_LLC_MISS, X86_COUNT_BACKEND);
+    }
+    cpu->pmu_load = p->loads;
 }
 
 void helper_pmu_drain(CPUX86State *env)
@@ -96,7 +142,7 @@ void helper_pmu_indirect(CPUX86State *env, target_ulong eip)
 
     if (*target != env->eip) {
         *target = env->eip;
-        helper_pmu_mispredict(env);
+        precise_mispredict(env);
     }
 }
 
@@ -114,7 +160,7 @@ void helper_pmu_ret(CPUX86State *env)
 
     p->top = (p->top + X86_PMU_RETURNS - 1) % X86_PMU_RETURNS;
     if (p->returns[p->top] != env->eip) {
-        helper_pmu_mispredict(env);
+        precise_mispredict(env);
     }
 }
 

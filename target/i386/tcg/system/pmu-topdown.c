@@ -57,7 +57,7 @@ unsigned x86_topdown_words(X86CPU *cpu, unsigned level)
     if (cpu->pmu->model == X86_PMU_PINNED) {
         return 0;
     }
-    return 1 << x86_insn_count_ops.lane[X86_COUNT_BAD].word |
+    return 1 << x86_insn_count_ops.lane[X86_COUNT_BACKEND].word |
            (level > 1) << x86_insn_count_ops.lane[X86_COUNT_HEAVY].word;
 }
 
@@ -90,16 +90,8 @@ static void topdown_split_mix(const uint32_t *mix, uint64_t slots,
 void x86_topdown_split(X86CPU *cpu, unsigned domain, const uint64_t *total,
                        uint64_t *part)
 {
-    static const uint8_t lane[TOPDOWN_CATEGORIES] = {
-        [TOPDOWN_BAD] = X86_COUNT_BAD,
-        [TOPDOWN_FRONTEND] = X86_COUNT_FRONTEND,
-        [TOPDOWN_BACKEND] = X86_COUNT_BACKEND,
-        [TOPDOWN_HEAVY] = X86_COUNT_HEAVY,
-        [TOPDOWN_MISPREDICT] = X86_COUNT_MISPREDICT,
-        [TOPDOWN_FETCH_LAT] = X86_COUNT_FETCH_LAT,
-        [TOPDOWN_MEMORY] = X86_COUNT_MEMORY,
-    };
     const X86PMUTopDown *t = &cpu->pmu->topdown;
+    unsigned width = cpu->pmu->width;
     unsigned i;
 
     if (cpu->pmu->model == X86_PMU_PINNED) {
@@ -110,9 +102,22 @@ void x86_topdown_split(X86CPU *cpu, unsigned domain, const uint64_t *total,
         }
         return;
     }
-    for (i = TOPDOWN_BAD; i < TOPDOWN_CATEGORIES; i++) {
-        part[i] = total[lane[i]];
+    /* The prices of count.c.inc, and what the precise model adds */
+    part[TOPDOWN_MISPREDICT] = total[X86_COUNT_MISPREDICT];
+    if (!cpu->pmu_precise) {
+        part[TOPDOWN_MISPREDICT] += total[X86_COUNT_COND] *
+                                    x86_pmu_price_of_cond(width);
     }
+    part[TOPDOWN_BAD] = part[TOPDOWN_MISPREDICT] +
+        total[X86_COUNT_CLEARS] * X86_PRICE_CLEAR * 4 * width;
+    part[TOPDOWN_FETCH_LAT] = total[X86_COUNT_FETCH_LAT] +
+        total[X86_COUNT_INDIRECT] * X86_PRICE_INDIRECT;
+    part[TOPDOWN_FRONTEND] = part[TOPDOWN_FETCH_LAT] +
+        total[X86_COUNT_COND] * X86_PRICE_COND +
+        (total[X86_COUNT_BRANCHES] - total[X86_COUNT_COND]) * X86_PRICE_BRANCH;
+    part[TOPDOWN_BACKEND] = total[X86_COUNT_BACKEND];
+    part[TOPDOWN_MEMORY] = total[X86_COUNT_BACKEND] - total[X86_COUNT_CORE];
+    part[TOPDOWN_HEAVY] = total[X86_COUNT_HEAVY];
     part[TOPDOWN_RETIRING] = total[X86_COUNT_SLOTS] - part[TOPDOWN_BAD] -
                              part[TOPDOWN_FRONTEND] - part[TOPDOWN_BACKEND];
 }
@@ -415,7 +420,7 @@ bool x86_topdown_realize(X86CPU *cpu, Error **errp)
     }
     cpu->pmu->model = o->model;
     if (o->model == X86_PMU_PRECISE) {
-        cpu->pmu_precise = x86_pmu_precise_new();
+        x86_pmu_precise_new(cpu);
     }
     return true;
 }

@@ -137,9 +137,10 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
                             const uint64_t *lanes);
 
 /*
- * What a unit stands for bounds the lanes: at most 16 quarters of a slot, with
- * the smaller lanes as in X86_COUNT_UNIT_*, half a branch, and at most one of
- * everything else.
+ * What a unit stands for bounds the lanes: at most 16 quarters of a slot, half
+ * a branch, a sixth of a clear, and at most one of everything else. The words
+ * are made so that the lower half is enough for what most blocks add to words
+ * 1 and 2, and that most blocks add nothing to the later ones.
  */
 const InsnCountOps x86_insn_count_ops = {
     .offset = offsetof(X86CPU, insn_count),
@@ -148,21 +149,18 @@ const InsnCountOps x86_insn_count_ops = {
     .lane = {
         [X86_COUNT_SLOTS] = { 0, 15, 19 },
         [X86_COUNT_BRANCHES] = { 0, 34, 14 },
-        [X86_COUNT_COND] = { 1, 0, 16 },
-        [X86_COUNT_LOADS] = { 1, 16, 16 },
-        [X86_COUNT_STORES] = { 1, 32, 16 },
-        [X86_COUNT_CALLS] = { 1, 48, 16 },
-        [X86_COUNT_RETS] = { 2, 0, 16 },
-        [X86_COUNT_COND_TAKEN] = { 2, 16, 16 },
-        [X86_COUNT_FAR] = { 2, 32, 16 },
-        [X86_COUNT_INDIRECT] = { 2, 48, 16 },
-        [X86_COUNT_BAD] = { 3, 0, 19 },
-        [X86_COUNT_FRONTEND] = { 3, 19, 16 },
-        [X86_COUNT_BACKEND] = { 3, 35, 19 },
-        [X86_COUNT_HEAVY] = { 4, 0, 15 },
-        [X86_COUNT_MISPREDICT] = { 4, 15, 15 },
-        [X86_COUNT_FETCH_LAT] = { 4, 30, 15 },
-        [X86_COUNT_MEMORY] = { 4, 45, 19 },
+        [X86_COUNT_COND] = { 1, 0, 14 },
+        [X86_COUNT_BACKEND] = { 1, 14, 19 },
+        [X86_COUNT_INDIRECT] = { 1, 33, 14 },
+        [X86_COUNT_CLEARS] = { 1, 47, 13 },
+        [X86_COUNT_LOADS] = { 2, 0, 16 },
+        [X86_COUNT_STORES] = { 2, 16, 16 },
+        [X86_COUNT_CALLS] = { 3, 0, 16 },
+        [X86_COUNT_RETS] = { 3, 16, 16 },
+        [X86_COUNT_COND_TAKEN] = { 3, 32, 16 },
+        [X86_COUNT_FAR] = { 3, 48, 16 },
+        [X86_COUNT_HEAVY] = { 4, 0, 19 },
+        [X86_COUNT_CORE] = { 4, 19, 19 },
     },
     .deadline = x86_pmu_deadline,
     .reaches = x86_pmu_reaches,
@@ -288,7 +286,7 @@ bool x86_pmu_realize(X86CPU *cpu, Error **errp)
 
 void x86_pmu_unrealize(X86CPU *cpu)
 {
-    g_clear_pointer(&cpu->pmu_precise, g_free);
+    x86_pmu_precise_free(cpu);
     g_clear_pointer(&cpu->pmu, g_free);
 }
 
@@ -452,12 +450,12 @@ static PMUConfig x86_pmu_config(CPUX86State *env, unsigned counter,
 /* Which words of lanes an event needs, besides the first */
 static unsigned x86_pmu_words(X86CPU *cpu, const PMUEvent *e)
 {
-    bool fixed_shares = cpu->pmu->model == X86_PMU_STATIC;
+    const InsnCountLane *lane = x86_insn_count_ops.lane;
 
     switch (e->source) {
     case SOURCE_TOTAL:
     case SOURCE_BRANCH:
-        return 1 << x86_insn_count_ops.lane[e->what].word;
+        return 1 << lane[e->what].word;
     case SOURCE_CATEGORY:
         return x86_topdown_words(cpu, e->what < TOPDOWN_LEVEL_1 ? 1 : 2);
     case SOURCE_OTHER:
@@ -466,21 +464,16 @@ static unsigned x86_pmu_words(X86CPU *cpu, const PMUEvent *e)
         return 0;
     }
     switch (e->event) {
-    case EVENT_ISSUED:
-    case EVENT_ISSUED_SPR:
-        return x86_topdown_words(cpu, 1);
     case EVENT_COND_NOT_TAKEN:
     case EVENT_TAKEN:
-        return 1 << 1 | 1 << 2;
+        return 1 << lane[X86_COUNT_COND].word |
+               1 << lane[X86_COUNT_COND_TAKEN].word;
     case EVENT_LLC_REF:
     case EVENT_LLC_MISS:
-        return cpu->pmu_precise ? 0 : 1 << 1;
-    case EVENT_MISPREDICTED:
-    case EVENT_MISPREDICTED_COND:
-        return fixed_shares ? 1 << 1 : x86_topdown_words(cpu, 2);
+        return cpu->pmu_precise ? 0 : 1 << lane[X86_COUNT_LOADS].word;
     default:
-        /* The clears */
-        return x86_topdown_words(cpu, 2) | fixed_shares << 1;
+        /* Slots that are issued, and what bad speculation consists of */
+        return x86_topdown_words(cpu, 1);
     }
 }
 
@@ -886,6 +879,7 @@ void x86_pmu_int_failed(CPUX86State *env)
     if (c->words) {
         c->total[domain][X86_COUNT_INSNS]--;
         c->total[domain][X86_COUNT_BRANCHES]--;
+        c->total[domain][X86_COUNT_SLOTS] -= X86_PRICE_BRANCH;
     }
     if (c->words & (1 << x86_insn_count_ops.lane[X86_COUNT_FAR].word)) {
         c->total[domain][X86_COUNT_FAR]--;
@@ -1176,7 +1170,7 @@ void x86_pmu_reset(X86CPU *cpu)
         memset(cpu->pmu->run, 0, sizeof(cpu->pmu->run));
         x86_topdown_restart(cpu);
         if (cpu->pmu_precise) {
-            x86_pmu_precise_reset(cpu->pmu_precise);
+            x86_pmu_precise_reset(cpu);
         }
         x86_pmu_restart(cpu);
     }
