@@ -60,8 +60,10 @@ def command(config, scratch):
                       f'{config.command} sh {WORK}\n')
     cmd = boot.command(boot.Options(
         'x86', smp='1', cpu=MODEL + (config.pmu and f',pmu={config.pmu}'), run=script,
-        append='nmi_watchdog=0',            # or the PMU would never be idle
-        files={WORK: guest.SOURCES / 'x86/bench.sh'}, args=list(config.args)), scratch)
+        # The watchdog would keep the PMU from being idle; the rest, that each run is the same.
+        append='nmi_watchdog=0 nokaslr norandmaps',
+        files={WORK: guest.SOURCES / 'x86/bench.sh'},
+        args=['-seed', '1', *config.args]), scratch)
     cmd[0] = str(qemu.binary('qemu-system-x86_64', config.kind))
     return cmd
 

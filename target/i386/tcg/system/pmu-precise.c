@@ -69,9 +69,12 @@ static void precise_mispredict(CPUX86State *env)
     precise_lose(cpu, domain, X86_PRICE_RESTEER, X86_COUNT_FETCH_LAT);
 }
 
-void helper_pmu_cond(CPUX86State *env, uint64_t at, uint32_t taken)
+/* The outcome is in the history already */
+void helper_pmu_cond(CPUX86State *env, uint64_t eip, uint32_t taken)
 {
-    uint8_t *counter = &env_archcpu(env)->pmu_precise->gshare[at];
+    X86PMUPrecise *p = env_archcpu(env)->pmu_precise;
+    uint8_t *counter = &p->gshare[(eip ^ p->history >> 1) %
+                                  X86_PMU_GSHARE];
 
     if ((*counter >= 2) != taken) {
         precise_mispredict(env);
