@@ -6,6 +6,7 @@
 import os
 import re
 import shutil
+import subprocess
 import sys
 
 import ui
@@ -99,6 +100,22 @@ def cmd_topdown(opt):
         ui.write(opt.json, topdown.as_json(options, found))
     ui.say(f'the picture is in {ui.show(svg)}')
     return status
+
+
+def cmd_pnor(opt):
+    import qemu
+    graph('qemu')
+    tool = qemu.binary(qemu.PNOR + 'pnv-pnor')
+    if opt.list:
+        args = ['--list', opt.list]
+    elif opt.catalog and opt.output:
+        args = ['--base', opt.base or qemu.binary(qemu.PNOR + 'pnv-pnor-imc.bin'), '-o', opt.output]
+        for catalog in opt.catalog:
+            args += ['--catalog', catalog]
+    else:
+        raise ui.Fail('neither --list IMG, nor --catalog ID=FILE with -o IMG',
+                      "see 'pmu pnor --help'", status=2)
+    return subprocess.run([tool, *args]).returncode
 
 
 def cmd_test(opt):
@@ -238,6 +255,16 @@ def parser():
     sub.add_argument('--svg', metavar='FILE', default='',
                      help='where to save the picture (default: topdown.svg in the build folder)')
     sub.add_argument('--json', metavar='FILE', default='', help='save the numbers, too')
+
+    sub = command('pnor', cmd_pnor, "put catalogs of IMC counters into powernv's flash image",
+                  '--catalog ID=FILE... -o IMG [--base IMG] | --list IMG')
+    sub.add_argument('--catalog', metavar='ID=FILE', action='append', default=[],
+                     help='a dts or dtb, for processors with this version: 0x4e0200 for powernv9, '
+                          '0x800200 for powernv10; it replaces the one that is there')
+    sub.add_argument('-o', '--output', metavar='IMG', default='', help='image to write')
+    sub.add_argument('--base', metavar='IMG', default='',
+                     help='image to add to (default: the built one, with a catalog for each)')
+    sub.add_argument('--list', metavar='IMG', default='', help='show what is in an image')
 
     sub = command('prepare', cmd_prepare, 'lay out the QEMU source: stock + overlay + patches',
                   '[--qemu-src DIR|TARBALL] [--discard]')

@@ -20,6 +20,7 @@ import ui
 TARGETS = ('aarch64', 'ppc64', 'x86_64')
 PROGRAMS = [*(f'qemu-system-{t}' for t in TARGETS), 'qemu-img']
 PLUGIN = 'tests/tcg/plugins/libinsn.so'      # counts instructions
+PNOR = 'pc-bios/pnv-pnor/'        # the tool for powernv's flash images, its tests, an image
 PREFIX = pathlib.Path('usr/local')           # QEMU finds its data relative to its binary
 OPTIONS = (
     '--python=/usr/bin/python3', '--disable-docs', '--disable-download',
@@ -94,7 +95,8 @@ def goals(kind):
     if kind == 'qemu':
         found += [m[1] for f in tree.overlay_files()
                   if (m := re.fullmatch(r'(tests/(?:qtest|unit|bench)/[\w-]*(?:-test|test-|-bench)'
-                                        r'[\w-]*)\.c', f))]
+                                        r'[\w-]*)\.c', f)) and 'pnv-pnor' not in f]
+        found += [PNOR + name for name in ('pnv-pnor', 'test-pnv-pnor', 'pnv-pnor-imc.bin')]
     return found
 
 

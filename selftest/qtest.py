@@ -1,4 +1,4 @@
-# Run one qtest binary of the built QEMU: qtest.py TARGET NAME
+# Run one qtest binary of the built QEMU: qtest.py TARGET NAME, or a path in its build folder
 #
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Set the environment that QEMU's own test harness would, and run the test."""
@@ -12,7 +12,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'scripts
 import qemu             # noqa: E402
 
 target, name = sys.argv[1:]
-emulator, test = qemu.binary(f'qemu-system-{target}'), qemu.binary(f'tests/qtest/{name}')
+emulator, test = qemu.binary(f'qemu-system-{target}'), \
+    qemu.binary(name if '/' in name else f'tests/qtest/{name}')
 for path in (emulator, test):
     if not path.exists():
         print(f"1..0 # SKIP {path.name} is not built: run './pmu build'")

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Catalogs of IMC counters, from a device-tree source to perf; formats are tested in C."""
+
+import pathlib
+import tempfile
+import unittest
+
+import functional
+import qemu
+import ui
+
+IMAGE = qemu.binary(qemu.PNOR + 'pnv-pnor-imc.bin')
+CATALOGS = ui.ROOT / qemu.PNOR
+# Events that the public catalogs of these processors have.
+EVENTS = {'powernv9': {'core': 249, 'thread': 61, 'trace': 1},
+          'powernv10': {'core': 50, 'thread': 50, 'trace': 1}}
+
+functional.need(functional.emulator('ppc64'), IMAGE, *functional.guest_files('power'))
+
+
+class Boot(unittest.TestCase):
+    def check(self, machine):
+        # .scale and .unit are attributes of events; some names have a dot, too
+        status, lines = functional.in_guest(
+            'cd /sys/bus/event_source/devices\n'
+            'for pmu in core thread trace; do\n'
+            '    echo $pmu $(ls ${pmu}_imc/events | grep -vcE "[.](scale|unit)$")\n'
+            'done\n'
+            'grep IMC: /sys/firmware/opal/msglog', 'power', machine=machine,
+            args=['-drive', f'file={IMAGE},format=raw,if=mtd,readonly=on'])
+        self.assertEqual(status, 0)
+        found = {line.split()[0]: int(line.split()[1]) for line in lines[:3]}
+        self.assertEqual(found, EVENTS[machine])
+        # The catalog was found and expanded; only the nest's microcode is missing.
+        self.assertEqual([line.split('IMC: ', 1)[1] for line in lines[3:]],
+                         ['IMC: Pausing ucode failed, disabling nest imc'])
+
+    def test_power9(self):
+        """skiboot and Linux take all events of the POWER9 catalog"""
+        self.check('powernv9')
+
+    def test_power10(self):
+        """skiboot and Linux take all events of the POWER10 catalog"""
+        self.check('powernv10')
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def refused(self, *args, status=1):
+        done = functional.pmu('pnor', *args)
+        self.assertEqual((done.returncode, done.stdout), (status, ''), done.stderr)
+        return done.stderr.splitlines()[-1]
+
+    def test_add(self):
+        """a user's catalog joins, and replaces the one of its processor"""
+        image, tiny = self.folder / 'image', self.folder / 'tiny.dts'
+        tiny.write_text('''/dts-v1/;
+/ {
+    compatible = "ibm,opal-in-memory-counters";
+    #address-cells = <1>;
+    #size-cells = <1>;
+    events: core-events {
+        #address-cells = <1>;
+        #size-cells = <1>;
+        event@0 { event-name = "ONE"; reg = <0 8>; };
+    };
+    core {
+        compatible = "ibm,imc-counters";
+        type = <4>;
+        size = <0x2000>;
+        reg = <0x18 8>;
+        events = <&events>;
+        events-prefix = "CPM_";
+    };
+};
+''')
+        done = functional.pmu('pnor', '--catalog', f'0x4e0200={tiny}', '-o', image)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, '', ''))
+        done = functional.pmu('pnor', '--list', image)
+        self.assertEqual(done.returncode, 0)
+        rows = {line.split()[0]: line.split()[3:] for line in done.stdout.splitlines()
+                if line.startswith('0x')}
+        self.assertEqual(rows['0x4e0200'], ['0', '1', '0', '0', '1'])
+        self.assertEqual(rows['0x800200'][:1] + rows['0x800200'][4:], ['57', '422'])
+
+    def test_same_bytes(self):
+        """an image is a function of its catalogs"""
+        image = self.folder / 'image'
+        done = functional.pmu('pnor', '--catalog', f'0x800200={CATALOGS}/pnv-imc-800200.dts',
+                              '-o', image)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(image.read_bytes(), IMAGE.read_bytes())
+
+    def test_refused(self):
+        """bad ids and files: one line, status 1, and the output as it was"""
+        image = self.folder / 'image'
+        image.write_bytes(b'mine')
+        for catalog, message in (
+                ('0x4e1202=x', 'skiboot never looks for id 0x4e1202: use 0x4e0200'),
+                ('0x4e0200=/nonexistent', 'cannot open /nonexistent'),
+                ('0x4e0200', "'0x4e0200' is not ID=FILE"),
+                (f'0x4e0200={image}', f'dtc cannot compile {image}')):
+            with self.subTest(catalog):
+                self.assertIn(message, self.refused('--catalog', catalog, '-o', image))
+                self.assertEqual(image.read_bytes(), b'mine')
+        self.assertEqual([f.name for f in self.folder.iterdir()], ['image'])
+
+    def test_nothing_to_do(self):
+        """without a task, the usage"""
+        self.assertIn('pmu pnor --help', self.refused(status=2))
