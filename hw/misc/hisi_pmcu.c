@@ -894,10 +894,11 @@ static void hisi_pmcu_set_synthetic(Object *obj, const char *value,
                                     Error **errp)
 {
     HisiPmcuState *s = HISI_PMCU(obj);
+    static const PmuSyntheticEvents events = { .max = HISI_PMCU_MAX_EVENT };
     PmuSynthetic *synthetic = NULL;
 
     if (*value) {
-        synthetic = pmu_synthetic_parse(value, HISI_PMCU_MAX_EVENT, errp);
+        synthetic = pmu_synthetic_parse(value, &events, errp);
         if (!synthetic) {
             return;
         }

@@ -32,21 +32,34 @@ struct PmuSynthetic {
     GArray *entries;        /* of PmuSyntheticEntry, in order of events */
 };
 
-static bool pmu_synthetic_number(const char *s, uint64_t max, uint64_t *value)
+bool pmu_synthetic_number(const char *text, uint64_t max, uint64_t *value)
 {
     /* Neither a sign nor white space, which qemu_strtou64() accepts */
-    return g_ascii_isdigit(*s) &&
-           !qemu_strtou64(s, NULL, strncmp(s, "0x", 2) ? 10 : 16, value) &&
+    return g_ascii_isdigit(*text) &&
+           !qemu_strtou64(text, NULL, strncmp(text, "0x", 2) ? 10 : 16,
+                          value) &&
            *value <= max;
 }
 
-static bool pmu_synthetic_entry(const char *text, uint32_t max_event,
+bool pmu_synthetic_event(const char *text, const PmuSyntheticEvents *events,
+                         uint32_t *event)
+{
+    uint64_t number;
+
+    if (pmu_synthetic_number(text, events->max, &number)) {
+        *event = number;
+        return number % MAX(events->step, 1) == 0;
+    }
+    return events->by_name && events->by_name(events->opaque, text, event);
+}
+
+static bool pmu_synthetic_entry(const char *text,
+                                const PmuSyntheticEvents *events,
                                 PmuSyntheticEntry *entry, Error **errp)
 {
     g_auto(GStrv) sides = g_strsplit(text, "=", 2);
     g_auto(GStrv) range = g_strsplit(sides[0] ?: "", "-", 2);
     const char *kind = sides[0] ? sides[1] : NULL;
-    uint64_t first, last;
 
     if (!kind) {
         error_setg(errp, "synthetic event '%s' is not of the form EVENT=KIND",
@@ -54,15 +67,18 @@ static bool pmu_synthetic_entry(const char *text, uint32_t max_event,
         return false;
     }
 
-    if (!range[0] || !pmu_synthetic_number(range[0], max_event, &first) ||
-        !pmu_synthetic_number(range[1] ?: range[0], max_event, &last) ||
-        first > last) {
-        error_setg(errp, "synthetic event '%s': bad event, give a number up to "
-                   "0x%x, or a range of them", text, max_event);
+    if (!range[0] || !pmu_synthetic_event(range[0], events, &entry->first) ||
+        !pmu_synthetic_event(range[1] ?: range[0], events, &entry->last) ||
+        entry->first > entry->last) {
+        g_autofree char *number = events->step > 1
+            ? g_strdup_printf("a multiple of %u", events->step)
+            : g_strdup("a number");
+
+        error_setg(errp, "synthetic event '%s': bad event, give %s%s up to "
+                   "0x%x, or a range of them", text,
+                   events->by_name ? "a name, " : "", number, events->max);
         return false;
     }
-    entry->first = first;
-    entry->last = last;
 
     if (!strcmp(kind, "hash")) {
         entry->kind = PMU_SYNTHETIC_HASH;
@@ -92,7 +108,8 @@ static int pmu_synthetic_compare(const void *a, const void *b)
     return ea->first < eb->first ? -1 : ea->first > eb->first;
 }
 
-PmuSynthetic *pmu_synthetic_parse(const char *list, uint32_t max_event,
+PmuSynthetic *pmu_synthetic_parse(const char *list,
+                                  const PmuSyntheticEvents *events,
                                   Error **errp)
 {
     g_auto(GStrv) texts = g_strsplit(list, ",", 0);
@@ -106,7 +123,7 @@ PmuSynthetic *pmu_synthetic_parse(const char *list, uint32_t max_event,
     for (i = 0; texts[i]; i++) {
         PmuSyntheticEntry entry = { };
 
-        if (!pmu_synthetic_entry(texts[i], max_event, &entry, errp)) {
+        if (!pmu_synthetic_entry(texts[i], events, &entry, errp)) {
             goto fail;
         }
         g_array_append_val(ps->entries, entry);

@@ -12,7 +12,8 @@
  *   kind  := 'rate:' N | 'const:' N | 'hash'
  *
  * with events and N in decimal or 0x hexadecimal, for example
- * "0x10=rate:250,0x13=const:7,0x40-0xff=hash". No event may be given twice.
+ * "0x10=rate:250,0x13=const:7,0x40-0xff=hash". Where the front end knows names,
+ * an event may be one. No event may be given twice.
  *
  * The values are a function of what is passed to pmu_synthetic_value() and of
  * nothing else:
@@ -49,15 +50,43 @@ typedef struct PmuSyntheticSample {
 } PmuSyntheticSample;
 
 /**
+ * PmuSyntheticEvents: which events there are
+ * @max: the highest number
+ * @step: all numbers are multiples of this; 0 means 1
+ * @by_name: look up an event that is not given as a number; NULL if there are
+ *           no names
+ * @opaque: for @by_name
+ */
+typedef struct PmuSyntheticEvents {
+    uint32_t max;
+    uint32_t step;
+    bool (*by_name)(void *opaque, const char *name, uint32_t *event);
+    void *opaque;
+} PmuSyntheticEvents;
+
+/**
  * pmu_synthetic_parse: parse a list of synthetic events
  * @list: the list; an empty one is fine
- * @max_event: the highest event number that is allowed
+ * @events: the events that are allowed
  * @errp: error object
  *
  * Returns: the list with one reference, or NULL with @errp set
  */
-PmuSynthetic *pmu_synthetic_parse(const char *list, uint32_t max_event,
+PmuSynthetic *pmu_synthetic_parse(const char *list,
+                                  const PmuSyntheticEvents *events,
                                   Error **errp);
+
+/**
+ * pmu_synthetic_event: parse one event, a number or a name
+ * @text: the event
+ * @events: the events that are allowed
+ * @event: where to store the number
+ */
+bool pmu_synthetic_event(const char *text, const PmuSyntheticEvents *events,
+                         uint32_t *event);
+
+/* Parse a number as it is in the list, from 0 to @max. */
+bool pmu_synthetic_number(const char *text, uint64_t max, uint64_t *value);
 
 /* The list is never changed: a user that needs it for longer takes a ref. */
 PmuSynthetic *pmu_synthetic_ref(PmuSynthetic *ps);

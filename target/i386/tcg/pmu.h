@@ -78,6 +78,10 @@ static inline unsigned x86_pmu_price_of_cond(unsigned width)
 
 extern const InsnCountOps x86_insn_count_ops;
 
+/* In pmu-migration.c, for all accelerators */
+extern const VMStateDescription vmstate_x86_msr_fixed_ctr3;
+extern const VMStateDescription vmstate_x86_msr_perf_metrics;
+
 #if defined(CONFIG_TCG) && !defined(CONFIG_USER_ONLY)
 
 /* Issue slots per cycle; 0: no PMU */

@@ -1,0 +1,538 @@
+/*
+ * PowerNV in-memory collection counters: the nest
+ *
+ * On real chips, microcode on an engine of the on-chip controller (OCC) reads
+ * the PMUs of the nest units every 2^speed ms and adds what it finds to 64-bit
+ * big-endian words in HOMER. The host sees only that memory: counters, framed
+ * in groups by a header and a trailer that tell torn reads, and a control
+ * block. Here all of it is computed when somebody looks: nothing polls, and no
+ * timer runs.
+ *
+ *   microcode runs        |-----------|    |------------------|
+ *   posts (2^speed ms)      ^   ^   ^          ^   ^   ^   ^
+ *   a word = base + (posts - mark) * amount / scale
+ *
+ * The control block acts as the microcode does (OCC firmware, gpe1_24x7.c),
+ * with these decisions of our own:
+ *  - it acts at the store, not up to 500 us later;
+ *  - the status is never 0 ("initializing"), not even for a moment: firmware
+ *    takes that for absent microcode and gives up;
+ *  - commands that do not exist pause, as in newer microcode, and are consumed;
+ *  - an error status goes away when the word that caused it is mended;
+ *  - all groups are posted at the chosen speed, and between two groups of one
+ *    post there is no gap.
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "hw/ppc/pnv_imc.h"
+#include "qemu/bitops.h"
+#include "qemu/host-utils.h"
+#include "qemu/log.h"
+#include "qemu/timer.h"
+#include "trace.h"
+
+/* Control block, from skiboot's imc.h */
+#define CB_STATUS               (PNV_IMC_CB_OFFSET + 0x00)
+#define   STATUS_RUNNING        1
+#define   STATUS_PAUSED         2
+#define   STATUS_BAD_SPEED      3
+#define   STATUS_BAD_MODE       4
+#define CB_COMMAND              (PNV_IMC_CB_OFFSET + 0x08)
+#define   COMMAND_NOP           0
+#define   COMMAND_RESUME        1
+#define   COMMAND_PAUSE         2
+#define   COMMAND_CLEAR         3
+#define CB_SPEED                (PNV_IMC_CB_OFFSET + 0x10)
+#define   SPEED_MAX             0xb
+#define CB_UAV                  (PNV_IMC_CB_OFFSET + 0x18)
+#define CB_MODE                 (PNV_IMC_CB_OFFSET + 0x20)
+#define CB_MODE_STATE           (PNV_IMC_CB_OFFSET + 0x28)
+
+/* POWER9: the time base when the last post was made (gpe_24x7_structs.h) */
+#define TOD_OFFSET              0x748
+
+/**
+ * PnvImcUnit: how the availability vector tells that units exist
+ * @name: of the units, with their number as %u
+ * @count: how many there are
+ * @bit: first bit of unit 0, counted from the left
+ * @width: of the field
+ * @step: bits to the next unit
+ * @value: of the field if the unit exists; 0 for any but 0
+ *
+ * From skiboot's hw/imc.c. Units that are not here always exist.
+ */
+struct PnvImcUnit {
+    const char *name;
+    uint8_t count;
+    uint8_t bit;
+    uint8_t width;
+    uint8_t step;
+    uint8_t value;
+};
+
+static const PnvImcUnit units_p9[] = {
+    { "powerbus%u", 1, 0, 1 },
+    { "mcs01", 1, 1, 2 },
+    { "mcs23", 1, 3, 2 },
+    { "mcs45", 1, 5, 2 },
+    { "mcs67", 1, 7, 2 },
+    { "mba%u", 8, 9, 1, 1 },
+    { "centaur%u", 8, 17, 1, 1 },
+    { "xlink%u", 3, 25, 1, 1 },
+    { "mcd%u", 2, 28, 1, 1 },
+    { "phb%u", 6, 30, 1, 1 },
+    { "nx", 1, 36, 1 },
+    { "capp%u", 2, 37, 1, 1 },
+    { "vas", 1, 39, 1 },
+    { "int", 1, 40, 1 },
+    { "alink%u", 4, 41, 1, 1 },
+    { "nvlink%u", 6, 45, 1, 1 },
+    { }
+};
+
+/* A link is one of three things, which a field of three bits tells */
+static const PnvImcUnit units_p10[] = {
+    { "pb", 1, 0, 1 },
+    { "mcs01", 1, 1, 2 },
+    { "mcs23", 1, 3, 2 },
+    { "mcs45", 1, 5, 2 },
+    { "mcs67", 1, 7, 2 },
+    { "pec%u", 2, 9, 1, 1 },
+    { "xlink%u", 8, 11, 3, 3, 5 },
+    { "alink%u", 8, 11, 3, 3, 6 },
+    { "otl%u_0", 8, 11, 3, 3, 7 },
+    { "otl%u_1", 8, 11, 3, 3, 7 },
+    { "phb%u_0", 6, 35, 1, 1 },
+    { "phb%u_1", 6, 35, 1, 1 },
+    { "phb%u_2", 6, 35, 1, 1 },
+    { "ocmb%u", 16, 41, 1, 1 },
+    { "nx", 1, 57, 1 },
+    { }
+};
+
+/**
+ * PnvImcClock: events that count a clock
+ * @unit: how the names of the units begin
+ * @event: pattern of the events
+ * @hz: frequency, in virtual time; a multiple of 1000
+ *
+ * The frequencies are round numbers near those of real machines; nothing in
+ * QEMU depends on them.
+ */
+struct PnvImcClock {
+    const char *unit;
+    const char *event;
+    uint64_t hz;
+};
+
+static const PnvImcClock clocks_p9[] = {
+    { "powerbus", "*_CYC", 2000000000 },
+    { "powerbus", "*_CYC2", 2000000000 },
+    { "xlink", "*_CYC", 2000000000 },
+    { "alink", "*_CYC", 2000000000 },
+    { "nvlink", "*_CYC", 2000000000 },
+    { "capp", "*_CYC_?", 2000000000 },
+    { "phb", "*_CYC", 1000000000 },
+    { "mba", "*_CYC", 1200000000 },
+    { "centaur", "*_CYC", 1200000000 },
+    { }
+};
+
+static const PnvImcClock clocks_p10[] = {
+    { "pb", "*_CYC", 2000000000 },
+    { "pau", "*_CYC", 2000000000 },
+    { "xlink", "*_CYCLES", 2000000000 },
+    { "alink", "*_CYCLES", 2000000000 },
+    { "otl", "*_CYC", 2000000000 },
+    { "phb", "*_CYC", 1000000000 },
+    { "ocmb", "*_CLOCKS", 1600000000 },
+    { "nx", "*_TIMEBASE_CYC", PNV_TIMEBASE_FREQ },
+    { }
+};
+
+const PnvImcNestModel pnv_imc_nest_p9 = {
+    /* powerbus0, mcs0-3, phb0-5, nx */
+    .uav = 0xf8000003f8000000,
+    .modes = 1,
+    .tod = true,
+    .units = units_p9,
+    .clocks = clocks_p9,
+};
+
+const PnvImcNestModel pnv_imc_nest_p10 = {
+    /* pb, mcs0-3, pec0-1, phb0-1, ocmb0-7 */
+    .uav = 0xf8600000187f8000,
+    .modes = 2,
+    .units = units_p10,
+    .clocks = clocks_p10,
+};
+
+static const PnvImcNestModel *model(PnvImc *imc)
+{
+    return PNV_IMC_GET_CLASS(imc)->nest;
+}
+
+static bool unit_exists(PnvImc *imc, const char *unit)
+{
+    const PnvImcUnit *u;
+    unsigned i;
+
+    for (u = model(imc)->units; u->name; u++) {
+        for (i = 0; i < u->count; i++) {
+            g_autofree char *name = g_strdup_printf(u->name, i);
+
+            if (!strcmp(name, unit)) {
+                unsigned bit = u->bit + i * u->step;
+                uint64_t field = extract64(imc->nest.uav,
+                                           64 - bit - u->width, u->width);
+
+                return u->value ? field == u->value : field != 0;
+            }
+        }
+    }
+    return true;
+}
+
+static uint64_t clock_frequency(PnvImc *imc, const PnvImcEvent *event)
+{
+    const PnvImcClock *c;
+
+    for (c = model(imc)->clocks; c->unit; c++) {
+        if (g_str_has_prefix(event->unit, c->unit) &&
+            g_pattern_match_simple(c->event, event->name)) {
+            return c->hz;
+        }
+    }
+    return 0;
+}
+
+uint64_t pnv_imc_nest_status(PnvImc *imc)
+{
+    PnvImcNest *n = &imc->nest;
+
+    if (n->speed > SPEED_MAX) {
+        return STATUS_BAD_SPEED;
+    }
+    if (n->mode >= model(imc)->modes) {
+        return STATUS_BAD_MODE;
+    }
+    return n->run ? STATUS_RUNNING : STATUS_PAUSED;
+}
+
+static uint64_t period_ms(PnvImcNest *n)
+{
+    return n->speed <= SPEED_MAX ? 1ULL << n->speed : 1;
+}
+
+/* Make the posts that are due. */
+static uint64_t posts(PnvImc *imc)
+{
+    PnvImcNest *n = &imc->nest;
+
+    if (pnv_imc_nest_status(imc) == STATUS_RUNNING) {
+        int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+        uint64_t ran = n->ran_ns + (now - n->start_ns);
+        uint64_t period = period_ms(n) * SCALE_MS;
+
+        if (ran / period > n->posts) {
+            n->posts = ran / period;
+            n->tod_ns = now - ran % period;
+        }
+    }
+    return n->posts;
+}
+
+/* Before anything changes that decides whether or how fast it posts */
+static void settle(PnvImc *imc)
+{
+    PnvImcNest *n = &imc->nest;
+    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+
+    posts(imc);
+    if (pnv_imc_nest_status(imc) == STATUS_RUNNING) {
+        n->ran_ns += now - n->start_ns;
+    }
+    n->start_ns = now;
+}
+
+static uint64_t counter(PnvImcNest *n, unsigned i, uint64_t now)
+{
+    PnvImcWord *w = &n->words[i];
+    uint64_t lo, hi;
+
+    if (!w->amount) {
+        return w->base;
+    }
+    mulu64(&lo, &hi, w->amount, now - w->mark);
+    divu128(&lo, &hi, w->scale);
+    return w->base + lo;
+}
+
+static bool is_frame(PnvImcNest *n, uint32_t offset)
+{
+    uint32_t in_group = offset % PNV_IMC_GROUP_SIZE;
+
+    return offset / PNV_IMC_GROUP_SIZE < n->frames &&
+           (in_group == 0 || in_group == PNV_IMC_GROUP_TRAILER);
+}
+
+static bool is_tod(PnvImc *imc, uint32_t offset)
+{
+    return model(imc)->tod && offset == TOD_OFFSET;
+}
+
+bool pnv_imc_nest_reserved(PnvImc *imc, uint32_t offset)
+{
+    return offset >= PNV_IMC_CB_OFFSET || is_frame(&imc->nest, offset) ||
+           is_tod(imc, offset);
+}
+
+static uint64_t synthetic_amount(PnvImc *imc, uint32_t offset, uint32_t scale)
+{
+    const PmuSyntheticSample sample = {
+        .event = offset,
+        .unit = imc->chip->chip_id,
+        .window_ns = period_ms(&imc->nest) * SCALE_MS,
+    };
+    uint64_t amount = 0;
+
+    if (imc->demo) {
+        /* A number of its own for every word of every chip, in each ms */
+        return (offset / 8 + 512ULL * sample.unit) * scale *
+               period_ms(&imc->nest);
+    }
+    pmu_synthetic_value(imc->synthetic, &sample, &amount);
+    return amount;
+}
+
+void pnv_imc_nest_update(PnvImc *imc)
+{
+    PnvImcNest *n = &imc->nest;
+    uint64_t now = posts(imc);
+    const PnvImcEvent *e = (PnvImcEvent *)imc->events->data;
+    unsigned i;
+
+    for (i = 0; i < PNV_IMC_NEST_WORDS; i++) {
+        PnvImcWord *w = &n->words[i];
+
+        w->base = counter(n, i, now);
+        w->mark = now;
+        w->amount = 0;
+        w->scale = 1;
+        if (imc->synthetic && !pnv_imc_nest_reserved(imc, i * 8)) {
+            w->amount = synthetic_amount(imc, i * 8, 1);
+        }
+    }
+
+    for (i = 0; i < imc->events->len; i++) {
+        PnvImcWord *w = &n->words[e[i].offset / 8];
+        uint64_t hz = clock_frequency(imc, &e[i]);
+
+        if (pnv_imc_nest_reserved(imc, e[i].offset)) {
+            continue;
+        }
+        w->scale = e[i].scale;
+        /* A word that two units share counts no clock: which of the two? */
+        if ((i > 0 && e[i - 1].offset == e[i].offset) ||
+            (i + 1 < imc->events->len && e[i + 1].offset == e[i].offset)) {
+            hz = 0;
+        }
+        if (!unit_exists(imc, e[i].unit)) {
+            w->amount = 0;
+        } else if (hz) {
+            w->amount = hz / 1000 * period_ms(n);
+        } else {
+            w->amount = synthetic_amount(imc, e[i].offset, e[i].scale);
+        }
+    }
+}
+
+static void clear(PnvImc *imc)
+{
+    PnvImcNest *n = &imc->nest;
+    unsigned i;
+
+    n->ran_ns = 0;
+    n->posts = 0;
+    n->tod_ns = 0;
+    for (i = 0; i < PNV_IMC_NEST_WORDS; i++) {
+        n->words[i].base = 0;
+        n->words[i].mark = 0;
+    }
+}
+
+void pnv_imc_nest_reset(PnvImc *imc)
+{
+    PnvImcNest *n = &imc->nest;
+
+    n->run = true;
+    n->speed = 0;
+    n->mode = 0;
+    n->mode_state = 0;
+    n->uav = imc->uav;
+    n->start_ns = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    clear(imc);
+    pnv_imc_nest_update(imc);
+}
+
+void pnv_imc_nest_set_uav(PnvImc *imc, uint64_t uav)
+{
+    imc->nest.uav = uav;
+    pnv_imc_nest_update(imc);
+}
+
+void pnv_imc_nest_add(PnvImc *imc, uint32_t offset, uint64_t value)
+{
+    imc->nest.words[offset / 8].base += value;
+}
+
+static uint64_t read_word(PnvImc *imc, uint32_t offset)
+{
+    PnvImcNest *n = &imc->nest;
+    uint64_t now = posts(imc);
+
+    switch (offset) {
+    case CB_STATUS:
+        return pnv_imc_nest_status(imc);
+    case CB_COMMAND:
+        return COMMAND_NOP;
+    case CB_SPEED:
+        return n->speed;
+    case CB_UAV:
+        return n->uav;
+    case CB_MODE:
+        return n->mode;
+    case CB_MODE_STATE:
+        return n->mode_state;
+    }
+    if (is_frame(n, offset)) {
+        return now;
+    }
+    if (is_tod(imc, offset)) {
+        return muldiv64(n->tod_ns, PNV_TIMEBASE_FREQ, NANOSECONDS_PER_SECOND);
+    }
+    return counter(n, offset / 8, now);
+}
+
+static void command(PnvImc *imc, uint64_t value)
+{
+    switch (value) {
+    case COMMAND_NOP:
+        break;
+    case COMMAND_RESUME:
+        imc->nest.run = true;
+        break;
+    case COMMAND_CLEAR:
+        imc->nest.run = true;
+        clear(imc);
+        break;
+    default:
+        qemu_log_mask(LOG_GUEST_ERROR, "pnv-imc: chip %u: bad command 0x%"
+                      PRIx64 " pauses\n", imc->chip->chip_id, value);
+        /* fallthrough */
+    case COMMAND_PAUSE:
+        imc->nest.run = false;
+        break;
+    }
+}
+
+static void write_word(PnvImc *imc, uint32_t offset, uint64_t value)
+{
+    PnvImcNest *n = &imc->nest;
+
+    settle(imc);
+    switch (offset) {
+    case CB_STATUS:
+    case CB_MODE_STATE:
+        qemu_log_mask(LOG_GUEST_ERROR, "pnv-imc: chip %u: store to read-only "
+                      "word 0x%x\n", imc->chip->chip_id, offset);
+        break;
+    case CB_COMMAND:
+        command(imc, value);
+        break;
+    case CB_SPEED:
+        if (value != n->speed) {
+            n->speed = value;
+            clear(imc);
+            pnv_imc_nest_update(imc);
+        }
+        break;
+    case CB_UAV:
+        if (value != n->uav) {
+            pnv_imc_nest_set_uav(imc, value);
+        }
+        break;
+    case CB_MODE:
+        n->mode = value;
+        if (value < model(imc)->modes) {
+            n->mode_state = value;
+        }
+        break;
+    default:
+        if (is_frame(n, offset) || is_tod(imc, offset)) {
+            qemu_log_mask(LOG_GUEST_ERROR, "pnv-imc: chip %u: store to the "
+                          "frame of a group at 0x%x\n", imc->chip->chip_id,
+                          offset);
+        } else {
+            n->words[offset / 8].base = value;
+            n->words[offset / 8].mark = n->posts;
+        }
+        return;
+    }
+    trace_pnv_imc_nest_control(imc->chip->chip_id, offset, value,
+                               pnv_imc_nest_status(imc));
+}
+
+static uint64_t pnv_imc_nest_read(void *opaque, hwaddr addr, unsigned size)
+{
+    uint64_t value = 0;
+    unsigned done, n;
+
+    for (done = 0; done < size; done += n) {
+        uint32_t in_word = (addr + done) % 8;
+        uint64_t word = read_word(opaque, addr + done - in_word);
+
+        n = MIN(size - done, 8 - in_word);
+        value |= extract64(word, (8 - in_word - n) * 8, n * 8)
+                 << (size - done - n) * 8;
+    }
+    return value;
+}
+
+static void pnv_imc_nest_write(void *opaque, hwaddr addr, uint64_t value,
+                               unsigned size)
+{
+    unsigned done, n;
+
+    for (done = 0; done < size; done += n) {
+        uint32_t in_word = (addr + done) % 8;
+        uint32_t offset = addr + done - in_word;
+        uint64_t word = read_word(opaque, offset);
+
+        n = MIN(size - done, 8 - in_word);
+        word = deposit64(word, (8 - in_word - n) * 8, n * 8,
+                         value >> (size - done - n) * 8);
+        write_word(opaque, offset, word);
+    }
+}
+
+const MemoryRegionOps pnv_imc_nest_ops = {
+    .read = pnv_imc_nest_read,
+    .write = pnv_imc_nest_write,
+    .endianness = DEVICE_BIG_ENDIAN,
+    .valid = {
+        .min_access_size = 1,
+        .max_access_size = 8,
+        .unaligned = true,
+    },
+    .impl = {
+        .min_access_size = 1,
+        .max_access_size = 8,
+        .unaligned = true,
+    },
+};
