@@ -47,6 +47,7 @@ class Options:
     cpu: str = ''
     memory: str = ''
     kernel: str = ''
+    release: str = ''
     append: str = ''
     files: dict = field(default_factory=dict)       # guest path: host file
     packages: list = field(default_factory=list)    # Debian packages to add
@@ -60,12 +61,14 @@ class Options:
 def machine_option(opt, default):
     """The -M argument: our devices on, unless the user asks otherwise."""
     text = opt.machine or default
-    if opt.name == 'arm' and text.split(',')[0].startswith('virt'):
+    machine, wanted = text.split(',')[0], {}
+    if opt.name == 'arm' and machine.startswith('virt'):
         wanted = {'virtualization': 'on', 'gic-version': '3'}
         if not opt.stock:
             wanted['pmcu'] = 'on'
-        text += ''.join(f',{k}={v}' for k, v in wanted.items() if f',{k}=' not in text)
-    return text
+    elif re.fullmatch('powernv(9|10.*|)', machine) and not opt.stock:
+        wanted = {'imc': 'on'}
+    return text + ''.join(f',{k}={v}' for k, v in wanted.items() if f',{k}=' not in text)
 
 
 def uefi(scratch):
@@ -83,6 +86,8 @@ def command(opt, scratch):
     """The QEMU command line for these options."""
     target, machine, cpu, console, memory = MACHINES[opt.name]
     kernel, initrd = guest.build(opt.name)
+    if opt.release:
+        kernel = guest.release_kernel(opt.name, opt.release)
     if opt.kernel:
         kernel = guest.check_kernel(opt.kernel, guest.ARCHES[opt.name])
     files = dict(opt.files)

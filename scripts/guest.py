@@ -191,6 +191,21 @@ def build(name):
     return folder / 'kernel', folder / 'initrd'
 
 
+def release_kernel(name, release):
+    """The kernel of another Debian release for this guest; its file."""
+    arch, path = ARCHES[name], ui.BUILD / 'guest' / name / release / 'kernel'
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with ui.lock(path.parent.parent / 'lock', f'the {name} guest'):
+        if not path.exists():
+            apt = debian.Apt(release, arch.debian)
+            with ui.lock(ui.CACHE / 'lock', 'a download'):
+                apt.update()
+            [image] = apt.fetch(apt.depends(arch.kernel, r'linux-image-\d'),
+                                what=f'kernel of {arch.debian} in Debian {release}')
+            extract_kernel(image, path.parent)
+    return path
+
+
 def packages_file(name, wanted):
     """Where packages() puts its archive."""
     digest = hashlib.sha256('\0'.join(sorted(set(wanted))).encode())

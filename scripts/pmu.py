@@ -68,10 +68,15 @@ def cmd_boot(opt):
                       status=2)
     if opt.run and not os.path.isfile(opt.run):
         raise ui.Fail(f'--run {opt.run}: no such file')
+    if opt.kernel and opt.release:
+        raise ui.Fail('--kernel and --release both name a kernel', 'give one of them', status=2)
+    if not re.fullmatch('[a-z]*', opt.release):
+        raise ui.Fail(f'--release {opt.release}: not the name of a Debian release',
+                      'for example bookworm', status=2)
     graph('stock' if opt.stock else 'qemu', f'guest-{opt.arch}')
     options = boot.Options(
         opt.arch, smp=opt.smp, machine=opt.machine, cpu=opt.cpu, memory=opt.memory,
-        kernel=opt.kernel, append=opt.append, files=files, packages=packages, run=opt.run,
+        kernel=opt.kernel, release=opt.release, append=opt.append, files=files, packages=packages, run=opt.run,
         acpi=opt.acpi, stock=opt.stock, timeout=opt.timeout, args=opt.args)
     if opt.run:
         return boot.run(options)
@@ -224,6 +229,8 @@ def parser():
     sub.add_argument('--memory', metavar='SIZE', default='', help='as in -m (default: 2G)')
     sub.add_argument('--kernel', metavar='FILE', default='',
                      help="a kernel of yours instead of Debian's")
+    sub.add_argument('--release', metavar='NAME', default='',
+                     help='the kernel of another Debian release, for example bookworm (6.1)')
     sub.add_argument('--acpi', action='store_true',
                      help='boot through UEFI, so that the kernel uses ACPI (arm)')
     sub.add_argument('--append', metavar='TEXT', default='', help='more kernel parameters')

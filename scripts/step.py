@@ -19,8 +19,11 @@ def step(argv):
     elif what in ('qemu', 'stock', 'plugins'):
         qemu.build(what, source)
     else:
-        _, name, *packages = what.split('-')            # guest-ARCH or guest-ARCH-PACKAGE
-        if packages:
+        # guest-ARCH, guest-ARCH-PACKAGE or guest-ARCH-RELEASE
+        _, name, *packages = what.split('-')
+        if packages == ['bookworm']:
+            guest.release_kernel(name, packages[0])
+        elif packages:
             guest.packages(name, packages)
         else:
             guest.build(name)

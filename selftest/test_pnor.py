@@ -26,7 +26,7 @@ class Boot(unittest.TestCase):
             'for pmu in core thread trace; do\n'
             '    echo $pmu $(ls ${pmu}_imc/events | grep -vcE "[.](scale|unit)$")\n'
             'done\n'
-            'grep IMC: /sys/firmware/opal/msglog', 'power', machine=machine,
+            'grep IMC: /sys/firmware/opal/msglog', 'power', machine=f'{machine},imc=off',
             args=['-drive', f'file={IMAGE},format=raw,if=mtd,readonly=on'])
         self.assertEqual(status, 0)
         found = {line.split()[0]: int(line.split()[1]) for line in lines[:3]}

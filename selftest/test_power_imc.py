@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Nest IMC counters through unmodified skiboot, Linux and perf, on both generations."""
+
+import pathlib
+import re
+import struct
+import tempfile
+import unittest
+
+import functional
+import qemu
+import ui
+
+functional.need(functional.emulator('ppc64'), *functional.guest_files('power'),
+                ui.BUILD / 'guest/power/bookworm/kernel')
+
+# Clocks in Hz of virtual time: docs/system/ppc/pnv-imc.rst
+CLOCKS = {
+    'powernv9': {'powerbus': 2e9, 'xlink': 2e9, 'alink': 2e9, 'nvlink': 2e9, 'capp': 2e9,
+                 'phb': 1e9, 'mba': 1.2e9, 'centaur': 1.2e9},
+    'powernv10': {'pb': 2e9, 'pau': 2e9, 'xlink': 2e9, 'alink': 2e9, 'otl': 2e9, 'phb': 1e9,
+                  'ocmb': 1.6e9, 'nx': 512e6},
+}
+IS_CLOCK = re.compile(r'(_CYC2?|_CYC_[AB]|_CYCLES|_CLOCKS)$')
+LOOK = '''
+for f in /sys/kernel/debug/powerpc/imc/*; do echo "$(basename $f) $(cat $f)"; done
+for f in /sys/firmware/opal/exports/imc_nest_chip_*; do wc -c < $f; done
+'''
+
+
+def link_vector(kinds):
+    """POWER10's vector with links of these kinds, and no other unit."""
+    return sum(kind << (50 - 3 * n) for n, kind in enumerate(kinds))
+
+
+def in_guest(test, script, machine, *args, **options):
+    """The lines that a script prints; it must not fail, and the kernel have no trouble."""
+    status, lines = functional.in_guest(
+        f'{script}\n[ $? = 0 ] || exit 98\n'
+        "dmesg | grep -E -A 30 'Oops|BUG:|Call Trace' && exit 99\nexit 0",
+        'power', machine=machine, args=[str(a) for a in args], **options)
+    test.assertEqual(status, 0, '\n'.join(lines[-60:]))
+    return lines
+
+
+class Events(unittest.TestCase):
+    def check(self, machine, vector, chips=1, script='', **options):
+        """Every event of every unit that exists counts what the documentation says."""
+        lines = in_guest(self, f'{script}\nimc read 1.5\n{LOOK}', machine,
+                         '-global', f'pnv-imc.uav={vector}',
+                         '-global', 'pnv-imc.nest-synthetic=demo', **options)
+        rows = [line.split('\t') for line in lines if '\t' in line]
+        words = [(row[2], row[3]) for row in rows]
+        units, wrong = set(), []
+        for pmu, event, chip, offset, scale, count, ns in rows:
+            unit = re.fullmatch('nest_(.*)_imc', pmu)[1]
+            where = int(offset, 0)
+            units.add(unit)
+            if where % 0x110 in (0, 0x108):
+                # The header or trailer of a group grows with each post.
+                expected = 1000
+            elif IS_CLOCK.search(event) and words.count((chip, offset)) == 1:
+                [hertz] = [hz for name, hz in CLOCKS[machine].items()
+                           if re.fullmatch(name + r'\d*(_\d)?', unit)]
+                expected = hertz / int(scale)
+            else:
+                expected = 1000 * (where // 8 + 512 * int(chip))
+            expected *= int(ns) / 1e9
+            if abs(int(count) - expected) > 0.01 * expected:
+                wrong.append((unit, event, chip, count, expected))
+        self.assertEqual(wrong, [])
+        self.assertEqual({row[2] for row in rows}, {str(n) for n in range(chips)})
+        for chip in range(chips):
+            self.assertIn(f'imc_cmd_{chip} 0x0000000000000000', lines)
+            self.assertIn(f'imc_mode_{chip} 0x0000000000000000', lines)
+        self.assertEqual(lines.count('262144'), chips)
+        return units, len(rows) // chips
+
+    def test_power9(self):
+        """all nest events of POWER9, after a hot loop of start and stop; 1100 MiB of memory"""
+        units, events = self.check('powernv9', (1 << 64) - 1, script='imc hammer 2000',
+                                   memory='1100M')
+        # Public catalog: 41 units and 621 events, less those of core, thread and trace.
+        self.assertEqual((len(units), events), (41, 621 - 249 - 61 - 1))
+
+    def test_power9_64k(self):
+        """the kernel with 64K pages, and a chip without RAM of its own"""
+        units, _ = self.check('powernv9', (1 << 64) - 1, chips=2, memory='1G',
+                              smp='4,sockets=2,cores=2,threads=1', release='bookworm')
+        self.assertEqual(len(units), 41)
+
+    def test_power10(self):
+        """all nest events of POWER10, with links of each kind in turn; 4 chips, 5003 MiB"""
+        # pb, mcs0-3, pec0-1; then phb0-5, ocmb0-15 and nx
+        others = 0b11111000011 << 53 | ((1 << 23) - 1) << 6
+        found = {}
+        for name, kind, machine in (
+                ('xlink', 5, {}), ('alink', 6, {'memory': '3001M'}),
+                ('otl', 7, {'memory': '5003M', 'chips': 4,
+                            'smp': '4,sockets=4,cores=1,threads=1'})):
+            units, _ = self.check('powernv10', others | link_vector([kind] * 8), **machine)
+            found[name] = {u for u in units if re.match('[xa]link|otl', u)}
+            self.assertTrue(all(u.startswith(name) for u in found[name]), found[name])
+        self.assertEqual([len(f) for f in found.values()], [8, 8, 12])
+        self.assertEqual(len(units - found['otl']), 57 - 28)
+
+    def test_power10_64k(self):
+        """the kernel with 64K pages, 4 chips"""
+        units, _ = self.check('powernv10', 0xf8600000187f8000, chips=4, memory='2600M',
+                              smp='4,sockets=4,cores=1,threads=1', release='bookworm')
+        self.assertIn('ocmb7', units)
+
+    def test_availability(self):
+        """units that the vector leaves out do not appear; a link is one of three things"""
+        vector = 1 << 63 | link_vector([5, 6, 7, 0, 5, 1, 6, 4])
+        lines = in_guest(self, 'ls -1 /sys/bus/event_source/devices', 'powernv10',
+                         '-global', f'pnv-imc.uav={vector}')
+        self.assertEqual({line for line in lines if line.startswith('nest_')},
+                         {f'nest_{unit}_imc' for unit in
+                          ('pb', 'xlink0', 'alink1', 'xlink4', 'alink6',
+                           # skiboot has no bits for these
+                           'pau', 'mcs01', 'mcs23')})
+
+    def test_intervals(self):
+        """perf stat -I: each interval has rate x time, on each socket"""
+        lines = in_guest(
+            self, 'perf stat -x, -a --per-socket -I 1000 --interval-count 3 '
+            '-e nest_phb0_imc/PM_PHB0_CYC/ -e nest_mcs01_imc/PM_MCS01_128B_RD_DISP_PORT01/ 2>&1',
+            'powernv9', '-accel', 'tcg,thread=single', '-icount', 'shift=0,sleep=off',
+            '-global',
+            'pnv-imc.nest-synthetic=nest_mcs01_imc/PM_MCS01_128B_RD_DISP_PORT01=rate:25',
+            smp='2,sockets=2,cores=1,threads=1')
+        before, wrong = {}, []
+        rows = [line.split(',') for line in lines if ',S' in line]
+        self.assertEqual(len(rows), 3 * 2 * 2)
+        for time, socket, _, count, _, event, *_ in rows:
+            hertz = 1e9 if 'CYC' in event else 25e6
+            expected = hertz * (float(time) - before.get((socket, event), 0))
+            before[socket, event] = float(time)
+            if abs(float(count) - expected) > 0.01 * expected:
+                wrong.append((socket, event, time, count, expected))
+        self.assertEqual(wrong, [])
+
+
+class Catalogs(unittest.TestCase):
+    """Flash images that are not good: skiboot says so, and the machine boots."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.image = pathlib.Path(folder.name) / 'image'
+        self.good = bytearray(qemu.binary(qemu.PNOR + 'pnv-pnor-imc.bin').read_bytes())
+        # The entry of the partition, then its table of sub-partitions
+        entry = self.good.index(b'IMA_CATALOG')
+        self.base = struct.unpack_from('>I', self.good, entry + 0x10)[0] * 0x1000
+        self.entry = entry
+
+    def boot(self, message):
+        self.image.write_bytes(self.good)
+        lines = in_guest(
+            self, 'ls -1 /sys/bus/event_source/devices\n'
+            'grep -E "FLASH|IMC" /sys/firmware/opal/msglog', 'powernv9',
+            '-drive', f'file={self.image},format=raw,if=mtd,readonly=on')
+        self.assertTrue(any(message in line for line in lines), lines)
+        self.assertFalse([line for line in lines if line.endswith('_imc')])
+
+    def test_no_partition(self):
+        """no catalog partition: 'No IMA_CATALOG partition'"""
+        stock = self.good
+        words = struct.unpack_from('>32I', stock, self.entry)
+        name = struct.unpack('>4I', b'OTHER'.ljust(16, b'\0'))
+        check = words[31]
+        for old, new in zip(words[:4], name):
+            check ^= old ^ new
+        struct.pack_into('>4I', stock, self.entry, *name)
+        struct.pack_into('>I', stock, self.entry + 0x7c, check)
+        self.boot('No IMA_CATALOG partition')
+
+    def test_wrong_id(self):
+        """no catalog for this processor: 'flash subpartition not found'"""
+        where = self.good.index(struct.pack('>I', 0x4e0200), self.base)
+        struct.pack_into('>I', self.good, where, 0x4e0100)
+        self.boot('flash subpartition not found')
+
+    def test_bad_xz(self):
+        """a damaged catalog: 'xz_decompress failed'"""
+        where = self.good.index(struct.pack('>I', 0x4e0200), self.base)
+        offset = struct.unpack_from('>I', self.good, where + 4)[0]
+        self.good[self.base + offset + 100] ^= 0xff
+        self.boot('xz_decompress failed')
+
+
