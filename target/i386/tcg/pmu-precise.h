@@ -42,7 +42,8 @@
  */
 #define X86_PMU_INSN_LOADS  8
 #define X86_PMU_LOADS       (2 * 512 * X86_PMU_INSN_LOADS)
-#define X86_PMU_LOADS_HALF  (X86_PMU_LOADS / 2 * sizeof(uint64_t))
+#define X86_PMU_LOADS_SIZE  (X86_PMU_LOADS * sizeof(uint64_t))
+#define X86_PMU_LOADS_HALF  (X86_PMU_LOADS_SIZE / 2)
 
 /* In bit 0 of an address there: at CPL > 0 */
 #define X86_PMU_LOAD_USER   1
@@ -55,7 +56,10 @@
  * @l1d, @llc: line numbers plus 1
  * @target: of the last time, of indirect branches
  * @returns: stack of return addresses, @top is where the next one goes
- * @loads: X86_PMU_LOADS addresses, up to X86CPU.pmu_load
+ * @loads: addresses, up to X86CPU.pmu_load
+ *
+ * What translated code looks up comes first, where offsets are short. It gets
+ * to @loads by X86CPU.pmu_load.
  */
 typedef struct X86PMUPrecise {
     uint32_t history;
@@ -65,7 +69,7 @@ typedef struct X86PMUPrecise {
     uint64_t target[X86_PMU_TARGETS];
     uint64_t returns[X86_PMU_RETURNS];
     uint8_t top;
-    uint64_t *loads;
+    uint64_t loads[X86_PMU_LOADS] QEMU_ALIGNED(X86_PMU_LOADS_SIZE);
     uint64_t llc[X86_PMU_LLC_LINES];
 } X86PMUPrecise;
 

@@ -70,10 +70,13 @@ enum {
     X86_PRICE_INDIRECT = 4,
 };
 
-/* The fixed price of a conditional branch in mispredicts, in quarters */
-static inline unsigned x86_pmu_price_of_cond(unsigned width)
+/*
+ * The fixed price of a conditional branch in mispredicts, in quarters; the
+ * precise model knows which ones are mispredicted instead.
+ */
+static inline unsigned x86_pmu_price_of_cond(unsigned width, bool precise)
 {
-    return 4 * width * X86_PRICE_MISPREDICT / 64;
+    return precise ? 0 : 4 * width * X86_PRICE_MISPREDICT / 64;
 }
 
 extern const InsnCountOps x86_insn_count_ops;

@@ -19,29 +19,23 @@
 
 void x86_pmu_precise_new(X86CPU *cpu)
 {
-    size_t size = X86_PMU_LOADS * sizeof(uint64_t);
-
-    cpu->pmu_precise = g_new0(X86PMUPrecise, 1);
-    cpu->pmu_precise->loads = qemu_memalign(size, size);
+    cpu->pmu_precise = qemu_memalign(X86_PMU_LOADS_SIZE,
+                                     sizeof(X86PMUPrecise));
     x86_pmu_precise_reset(cpu);
 }
 
 void x86_pmu_precise_free(X86CPU *cpu)
 {
-    if (cpu->pmu_precise) {
-        qemu_vfree(cpu->pmu_precise->loads);
-        g_clear_pointer(&cpu->pmu_precise, g_free);
-    }
+    g_clear_pointer(&cpu->pmu_precise, qemu_vfree);
 }
 
 void x86_pmu_precise_reset(X86CPU *cpu)
 {
-    uint64_t *loads = cpu->pmu_precise->loads;
+    X86PMUPrecise *p = cpu->pmu_precise;
 
-    memset(cpu->pmu_precise, 0, sizeof(*cpu->pmu_precise));
-    memset(cpu->pmu_precise->l1i, -1, sizeof(cpu->pmu_precise->l1i));
-    cpu->pmu_precise->loads = loads;
-    cpu->pmu_load = loads;
+    memset(p, 0, sizeof(*p));
+    memset(p->l1i, -1, sizeof(p->l1i));
+    cpu->pmu_load = p->loads;
 }
 
 static unsigned precise_domain(CPUX86State *env)

@@ -103,11 +103,8 @@ void x86_topdown_split(X86CPU *cpu, unsigned domain, const uint64_t *total,
         return;
     }
     /* The prices of count.c.inc, and what the precise model adds */
-    part[TOPDOWN_MISPREDICT] = total[X86_COUNT_MISPREDICT];
-    if (!cpu->pmu_precise) {
-        part[TOPDOWN_MISPREDICT] += total[X86_COUNT_COND] *
-                                    x86_pmu_price_of_cond(width);
-    }
+    part[TOPDOWN_MISPREDICT] = total[X86_COUNT_MISPREDICT] +
+        total[X86_COUNT_COND] * x86_pmu_price_of_cond(width, cpu->pmu_precise);
     part[TOPDOWN_BAD] = part[TOPDOWN_MISPREDICT] +
         total[X86_COUNT_CLEARS] * X86_PRICE_CLEAR * 4 * width;
     part[TOPDOWN_FETCH_LAT] = total[X86_COUNT_FETCH_LAT] +
@@ -329,6 +326,36 @@ const VMStateDescription vmstate_x86_topdown = {
     }
 };
 
+static const char *const topdown_names[TOPDOWN_CATEGORIES] = {
+    "retiring", "bad speculation", "frontend bound", "backend bound",
+    "heavy operations", "branch mispredicts", "fetch latency", "memory bound",
+};
+
+/* The rules of a mix, from the user or from a stream */
+static bool topdown_mix_check(const uint32_t *mix, Error **errp)
+{
+    uint64_t sum = 0;
+    unsigned i;
+
+    for (i = 0; i < TOPDOWN_LEVEL_1; i++) {
+        sum += mix[i];
+    }
+    if (sum != MIX_WHOLE) {
+        error_setg(errp, "topdown-mix: the first four must add up to 100 %%, "
+                   "not to %g", sum * 100.0 / MIX_WHOLE);
+        return false;
+    }
+    for (; i < TOPDOWN_CATEGORIES; i++) {
+        if (mix[i] > mix[i - TOPDOWN_LEVEL_1]) {
+            error_setg(errp, "topdown-mix: %s is a part of %s, and cannot be "
+                       "more", topdown_names[i],
+                       topdown_names[i - TOPDOWN_LEVEL_1]);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool topdown_mix_needed(void *opaque)
 {
     X86CPU *cpu = opaque;
@@ -339,23 +366,12 @@ static bool topdown_mix_needed(void *opaque)
 static int topdown_mix_post_load(void *opaque, int version_id)
 {
     X86CPU *cpu = opaque;
-    const uint32_t *mix = cpu->pmu_options.mix;
-    uint64_t sum = 0;
-    unsigned i;
 
     if (!topdown_mix_needed(cpu)) {
         error_report("the CPU of the stream has pmu-model=pinned");
         return -EINVAL;
     }
-    for (i = 0; i < TOPDOWN_LEVEL_1; i++) {
-        sum += mix[i];
-    }
-    for (; i < TOPDOWN_CATEGORIES; i++) {
-        if (mix[i] > mix[i - TOPDOWN_LEVEL_1]) {
-            sum = 0;
-        }
-    }
-    if (sum != MIX_WHOLE) {
+    if (!topdown_mix_check(cpu->pmu_options.mix, NULL)) {
         error_report("the topdown-mix of the stream does not add up");
         return -EINVAL;
     }
@@ -516,11 +532,6 @@ static void pmu_metrics_ovf_set(Object *obj, Visitor *v, const char *name,
  */
 static bool topdown_parse(const char *text, uint32_t *mix, Error **errp)
 {
-    static const char *const names[TOPDOWN_CATEGORIES] = {
-        "retiring", "bad speculation", "frontend bound", "backend bound",
-        "heavy operations", "branch mispredicts", "fetch latency",
-        "memory bound",
-    };
     g_auto(GStrv) fields = g_strsplit_set(text, "/,", 0);
     unsigned n = g_strv_length(fields), i, most = 0;
     uint32_t sum = 0;
@@ -542,7 +553,7 @@ static bool topdown_parse(const char *text, uint32_t *mix, Error **errp)
         }
         if (value < 0 || value > 100) {
             error_setg(errp, "topdown-mix: %s must be 0 to 100 %%, not %g",
-                       names[i], value);
+                       topdown_names[i], value);
             return false;
         }
         mix[i] = value * (MIX_WHOLE / 100) + 0.5;
@@ -551,20 +562,11 @@ static bool topdown_parse(const char *text, uint32_t *mix, Error **errp)
         sum += mix[i];
         most = mix[i] > mix[most] ? i : most;
     }
-    if (sum < MIX_WHOLE - MIX_TOLERANCE || sum > MIX_WHOLE + MIX_TOLERANCE) {
-        error_setg(errp, "topdown-mix: the first four must add up to 100 %%, "
-                   "not to %g", sum * 100.0 / MIX_WHOLE);
-        return false;
+    if (sum >= MIX_WHOLE - MIX_TOLERANCE && sum <= MIX_WHOLE + MIX_TOLERANCE) {
+        /* What rounding has left over */
+        mix[most] += MIX_WHOLE - sum;
     }
-    mix[most] += MIX_WHOLE - sum;
-    for (; i < n; i++) {
-        if (mix[i] > mix[i - TOPDOWN_LEVEL_1]) {
-            error_setg(errp, "topdown-mix: %s is a part of %s, and cannot be "
-                       "more", names[i], names[i - TOPDOWN_LEVEL_1]);
-            return false;
-        }
-    }
-    return true;
+    return topdown_mix_check(mix, errp);
 }
 
 static char *topdown_mix_get(Object *obj, Error **errp)
