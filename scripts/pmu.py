@@ -109,9 +109,10 @@ def cmd_topdown(opt):
 
 def cmd_pnor(opt):
     import qemu
-    graph('qemu')
-    tool = qemu.binary(qemu.PNOR + 'pnv-pnor')
     if opt.list:
+        if opt.catalog or opt.base or opt.output:
+            raise ui.Fail('--list goes without --catalog, --base and -o', "see 'pmu pnor --help'",
+                          status=2)
         args = ['--list', opt.list]
     elif opt.catalog and opt.output:
         args = ['--base', opt.base or qemu.binary(qemu.PNOR + 'pnv-pnor-imc.bin'), '-o', opt.output]
@@ -120,7 +121,8 @@ def cmd_pnor(opt):
     else:
         raise ui.Fail('neither --list IMG, nor --catalog ID=FILE with -o IMG',
                       "see 'pmu pnor --help'", status=2)
-    return subprocess.run([tool, *args]).returncode
+    graph('qemu')
+    return subprocess.run([qemu.binary(qemu.PNOR + 'pnv-pnor'), *args]).returncode
 
 
 def cmd_test(opt):

@@ -94,8 +94,7 @@ def goals(kind):
     found = list(PROGRAMS)
     if kind == 'qemu':
         found += [m[1] for f in tree.overlay_files()
-                  if (m := re.fullmatch(r'(tests/(?:qtest|unit|bench)/[\w-]*(?:-test|test-|-bench)'
-                                        r'[\w-]*)\.c', f)) and 'pnv-pnor' not in f]
+                  if (m := re.fullmatch(r'(tests/qtest/[\w-]*-(?:test|bench))\.c', f))]
         found += [PNOR + name for name in ('pnv-pnor', 'test-pnv-pnor', 'pnv-pnor-imc.bin')]
     return found
 

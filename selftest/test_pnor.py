@@ -55,9 +55,21 @@ class CommandLine(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (status, ''), done.stderr)
         return done.stderr.splitlines()[-1]
 
+    def made(self, image, *args):
+        """Make an image; returns {id: numbers of PMUs by kind, and of events}."""
+        done = functional.pmu('pnor', *args, '-o', image)
+        self.assertEqual((done.returncode, done.stdout), (0, ''), done.stderr)
+        # On a busy machine, the build's progress; dtc has nothing to say
+        rest = [l for l in done.stderr.splitlines() if not l.startswith('pmu: build')]
+        self.assertEqual(rest, [])
+        done = functional.pmu('pnor', '--list', image)
+        self.assertEqual(done.returncode, 0)
+        return {line.split()[0]: line.split()[3:] for line in done.stdout.splitlines()
+                if line.startswith('0x')}
+
     def test_add(self):
-        """a user's catalog joins, and replaces the one of its processor"""
-        image, tiny = self.folder / 'image', self.folder / 'tiny.dts'
+        """a user's catalog joins the base image, and replaces the one of its processor"""
+        tiny = self.folder / 'tiny.dts'
         tiny.write_text('''/dts-v1/;
 / {
     compatible = "ibm,opal-in-memory-counters";
@@ -78,14 +90,12 @@ class CommandLine(unittest.TestCase):
     };
 };
 ''')
-        done = functional.pmu('pnor', '--catalog', f'0x4e0200={tiny}', '-o', image)
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, '', ''))
-        done = functional.pmu('pnor', '--list', image)
-        self.assertEqual(done.returncode, 0)
-        rows = {line.split()[0]: line.split()[3:] for line in done.stdout.splitlines()
-                if line.startswith('0x')}
+        one, both = self.folder / 'one', self.folder / 'both'
+        rows = self.made(one, '--catalog', f'0x4e0200={tiny}')
         self.assertEqual(rows['0x4e0200'], ['0', '1', '0', '0', '1'])
         self.assertEqual(rows['0x800200'][:1] + rows['0x800200'][4:], ['57', '422'])
+        rows = self.made(both, '--base', one, '--catalog', f'0x800200={tiny}')
+        self.assertEqual(rows, dict.fromkeys(('0x4e0200', '0x800200'), ['0', '1', '0', '0', '1']))
 
     def test_same_bytes(self):
         """an image is a function of its catalogs"""
@@ -112,3 +122,16 @@ class CommandLine(unittest.TestCase):
     def test_nothing_to_do(self):
         """without a task, the usage"""
         self.assertIn('pmu pnor --help', self.refused(status=2))
+
+    def test_list_alone(self):
+        """--list with what it would ignore: one line, status 2, and the output as it was"""
+        image = self.folder / 'image'
+        image.write_bytes(b'mine')
+        catalog = f'0x800200={CATALOGS}/pnv-imc-800200.dts'
+        for args in (('--catalog', catalog), ('--base', IMAGE), ('-o', image),
+                     ('--catalog', catalog, '--base', IMAGE, '-o', image)):
+            with self.subTest(args):
+                message = self.refused('--list', IMAGE, *args, status=2)
+                self.assertIn('--list goes without --catalog, --base and -o', message)
+                self.assertIn('pmu pnor --help', message)
+                self.assertEqual(image.read_bytes(), b'mine')
