@@ -1,7 +1,7 @@
-# What the x86 PMU costs the emulator.
+# What the PMUs of x86 and POWER cost the emulator.
 #
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`pmu bench x86`: host CPU time of one guest's boot and work, on several QEMUs.
+"""`pmu bench x86|power`: host CPU time of one guest's boot and work, on several QEMUs.
 
 The time is what QEMU spent in user space: unlike the time on the clock, it does not
 depend on what else runs.  Configurations take turns, A B C A B C ..., so that a host
@@ -35,6 +35,7 @@ class Config:
     command: str = ''           # what runs the work
     args: tuple = ()            # of QEMU
     target: float = 0           # the ratio to the reference that we want to keep; 0: a peer
+    machine: str = ''           # one of POWER, instead of the x86 guest
 
 
 def configs():
@@ -53,9 +54,22 @@ def configs():
     )
 
 
+def power_configs(machine):
+    return (
+        Config(REFERENCE, 'stock', machine=machine),
+        Config('imc=off', machine=f'{machine},imc=off', target=1.01),
+        Config('imc=on', machine=f'{machine},imc=on', target=1.02),
+    )
+
+
 def command(config, scratch):
     """The QEMU command line of a configuration."""
     script = pathlib.Path(scratch) / 'run.sh'
+    if config.machine:
+        script.write_text('#!/bin/sh\nperf --version\n')
+        return boot.command(boot.Options('power', smp='1', machine=config.machine, run=script,
+                                         stock=config.kind == 'stock', args=['-seed', '1']),
+                            scratch)
     script.write_text('#!/bin/sh\necho 0 > /proc/sys/kernel/perf_cpu_time_max_percent\n'
                       f'{config.command} sh {WORK}\n')
     cmd = boot.command(boot.Options(
@@ -70,7 +84,7 @@ def command(config, scratch):
 
 def measure(config):
     """Seconds of CPU time in user space that QEMU took from power on to power off."""
-    log = ui.LOGS / 'bench-x86.log'
+    log = ui.LOGS / f'bench-{"power" if config.machine else "x86"}.log'
     with tempfile.TemporaryDirectory(dir=ui.BUILD, prefix='bench-') as scratch:
         cmd = command(config, scratch)
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
@@ -105,14 +119,27 @@ def table(results, wanted):
                f'{verdict}').rstrip()
 
 
-def run(rounds):
-    wanted = configs()
+def compare(rounds, title, wanted):
+    """Print the table of configurations that take turns."""
     results = {config.name: [] for config in wanted}
     ui.LOGS.mkdir(parents=True, exist_ok=True)
-    with ui.Step('benchmark x86') as step:
+    with ui.Step(f'benchmark {title}') as step:
         for number in range(rounds):
             for config in wanted:
                 step.update(f'(round {number + 1} of {rounds}: {config.name})')
                 results[config.name].append(measure(config))
-    print(f'Boot and work of an x86 guest: seconds of host CPU time, {rounds} rounds')
-    print(*table(results, wanted), sep='\n')
+    print(f'{title}: seconds of host CPU time, {rounds} rounds')
+    print(*table(results, wanted), sep='\n', flush=True)
+
+
+def run(rounds):
+    compare(rounds, 'Boot and work of an x86 guest', configs())
+
+
+def run_power(rounds):
+    for machine in ('powernv9', 'powernv10'):
+        compare(rounds, f'Boot of {machine}', power_configs(machine))
+    with tempfile.TemporaryDirectory(dir=ui.BUILD, prefix='bench-') as scratch:
+        script = pathlib.Path(scratch) / 'run.sh'
+        script.write_text('#!/bin/sh\nimc loads 100\n')
+        boot.run(boot.Options('power', smp='1', run=script))

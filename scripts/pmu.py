@@ -13,7 +13,7 @@ import ui
 from arguments import Parser, positive
 from graph import graph
 
-BENCHMARKS = ('hisi_pmcu', 'x86')
+BENCHMARKS = ('hisi_pmcu', 'x86', 'power')
 SUITES = ('unit', 'patches', 'qtest', 'functional')
 EPILOG = "'pmu COMMAND --help' explains a command."
 
@@ -145,11 +145,14 @@ def cmd_bench(opt):
     import bench
     import testing
     names = opt.names or BENCHMARKS
-    graph('qemu', *['stock', 'plugins', 'guest-x86'] * ('x86' in names))
+    graph('qemu', *['stock'] * bool({'x86', 'power'} & {*names}),
+          *['plugins', 'guest-x86'] * ('x86' in names), *['guest-power'] * ('power' in names))
     if 'hisi_pmcu' in names:
         testing.bench('hisi_pmcu')
     if 'x86' in names:
         bench.run(opt.rounds)
+    if 'power' in names:
+        bench.run_power(opt.rounds)
 
 
 def cmd_doctor(opt):
@@ -187,10 +190,10 @@ def parser():
                          help="take QEMU 10.0.x from here, not from Debian's archive (remembered "
                               'until the next "clean")')
 
-    sub = command('demo', cmd_demo, 'show what the emulated PMUs count, in an arm64 and an x86 '
-                  'guest', '[arm|x86]')
-    sub.add_argument('arch', nargs='?', choices=('arm', 'x86'), metavar='arm|x86',
-                     help='only this guest')
+    sub = command('demo', cmd_demo, 'show what the emulated PMUs count, in an arm64, an x86 and a '
+                  'POWER guest', '[arm|x86|power]')
+    sub.add_argument('arch', nargs='?', choices=('arm', 'x86', 'power'),
+                     metavar='arm|x86|power', help='only this guest')
 
     sub = command('test', cmd_test, 'run all tests, or some suites',
                   '[--suite NAME]... [--list] [--verbose] [TEST]...')

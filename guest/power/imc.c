@@ -3,6 +3,7 @@
  *
  * usage: imc read SECONDS      all events of all nest units on all chips, for so long
  *        imc hammer TIMES      start and stop the counters of all chips so often
+ *        imc loads TIMES       read the whole area of chip 0 so often: the time of a load
  *
  * read prints a line for each event and chip, with tabs:
  *
@@ -16,6 +17,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -244,6 +246,34 @@ static void hammer(unsigned long times)
     printf("%lu times\n", n);
 }
 
+/* The kernel copies the file from the counters, 8 bytes at a time. */
+static void loads(unsigned long times)
+{
+    static const char path[] = "/sys/firmware/opal/exports/imc_nest_chip_0";
+    static char area[0x40000];
+    uint64_t start = now(), all;
+    unsigned long n;
+    int fd = open(path, O_RDONLY);
+
+    if (fd < 0) {
+        fail(path);
+    }
+    for (n = 0; n < times; n++) {
+        ssize_t got = 0, part;
+
+        for (; got < (ssize_t)sizeof(area); got += part) {
+            part = pread(fd, area + got, sizeof(area) - got, got);
+            if (part <= 0) {
+                fail(path);
+            }
+        }
+    }
+    all = now() - start;
+    close(fd);
+    printf("A load of a nest counter takes %llu ns (target: 1000 ns)\n",
+           (unsigned long long)(all / times / (sizeof(area) / 8)));
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 3 && !strcmp(argv[1], "read")) {
@@ -252,8 +282,10 @@ int main(int argc, char **argv)
     } else if (argc == 3 && !strcmp(argv[1], "hammer")) {
         find_events();
         hammer(strtoul(argv[2], NULL, 10));
+    } else if (argc == 3 && !strcmp(argv[1], "loads") && atoi(argv[2]) > 0) {
+        loads(atoi(argv[2]));
     } else {
-        fprintf(stderr, "usage: imc read SECONDS | imc hammer TIMES\n");
+        fprintf(stderr, "usage: imc read SECONDS | imc hammer TIMES | imc loads TIMES\n");
         return 2;
     }
     return 0;
