@@ -355,6 +355,11 @@ static bool check_pmu(const void *fdt, int node, GHashTable *names,
                     pmu_name);
     }
 
+    if (pmu.type != CATALOG_NEST && info->pmus[pmu.type]) {
+        return fail(fdt, node, errp, "there is another PMU of type %s: "
+                    "Linux uses only one", pmu_types[pmu.type].name);
+    }
+
     if (!get_cells(fdt, node, "size", 1, &size, errp)) {
         return false;
     }

@@ -1039,6 +1039,7 @@ static void test_bad_catalog(void)
         { { "core@18", "type", cell(8) }, "/core@18: property 'type' is 0x8" },
         { { "core@18", "type", cell(0) }, "/core@18: property 'type' is 0x0" },
         { { "core@18", "type", cells(4, 4) }, "'type' has 8 bytes" },
+        { { "thread@1018", "type", cell(4) }, "another PMU of type core" },
         { { "core@18", "size", nothing() }, "/core@18: property 'size' is mi" },
         { { "core@18", "size", cell(0x40000) }, "a core PMU has 0x2000" },
         { { "thread@1018", "size", cell(0x4000) }, "a thread PMU has 0x2000" },
