@@ -10,7 +10,7 @@
  *
  *   microcode runs        |-----------|    |------------------|
  *   posts (2^speed ms)      ^   ^   ^          ^   ^   ^   ^
- *   a word = base + (posts - mark) * amount / scale
+ *   a word = base + ((posts - mark) * amount + rest) / scale
  *
  * The control block acts as the microcode does (OCC firmware, gpe1_24x7.c),
  * with these decisions of our own:
@@ -260,17 +260,27 @@ static void settle(PnvImc *imc)
     n->start_ns = now;
 }
 
-static uint64_t counter(PnvImcNest *n, unsigned i, uint64_t now)
+/* What a word holds after @now posts, and what is left of the division */
+static uint64_t counter(PnvImcWord *w, uint64_t now, uint32_t *rest)
 {
-    PnvImcWord *w = &n->words[i];
     uint64_t lo, hi;
 
     if (!w->amount) {
+        *rest = w->rest;
         return w->base;
     }
     mulu64(&lo, &hi, w->amount, now - w->mark);
-    divu128(&lo, &hi, w->scale);
+    lo += w->rest;
+    hi += lo < w->rest;
+    *rest = divu128(&lo, &hi, w->scale);
     return w->base + lo;
+}
+
+/* Before anything changes that a word depends on */
+static void settle_word(PnvImcWord *w, uint64_t now)
+{
+    w->base = counter(w, now, &w->rest);
+    w->mark = now;
 }
 
 static bool is_frame(PnvImcNest *n, uint32_t offset)
@@ -320,8 +330,7 @@ void pnv_imc_nest_update(PnvImc *imc)
     for (i = 0; i < PNV_IMC_NEST_WORDS; i++) {
         PnvImcWord *w = &n->words[i];
 
-        w->base = counter(n, i, now);
-        w->mark = now;
+        settle_word(w, now);
         w->amount = 0;
         w->scale = 1;
         if (imc->synthetic && !pnv_imc_nest_reserved(imc, i * 8)) {
@@ -363,6 +372,7 @@ static void clear(PnvImc *imc)
     for (i = 0; i < PNV_IMC_NEST_WORDS; i++) {
         n->words[i].base = 0;
         n->words[i].mark = 0;
+        n->words[i].rest = 0;
     }
 }
 
@@ -395,6 +405,7 @@ static uint64_t read_word(PnvImc *imc, uint32_t offset)
 {
     PnvImcNest *n = &imc->nest;
     uint64_t now = posts(imc);
+    uint32_t rest;
 
     switch (offset) {
     case CB_STATUS:
@@ -416,7 +427,7 @@ static uint64_t read_word(PnvImc *imc, uint32_t offset)
     if (is_tod(imc, offset)) {
         return muldiv64(n->tod_ns, PNV_TIMEBASE_FREQ, NANOSECONDS_PER_SECOND);
     }
-    return counter(n, offset / 8, now);
+    return counter(&n->words[offset / 8], now, &rest);
 }
 
 static void command(PnvImc *imc, uint64_t value)
@@ -479,8 +490,8 @@ static void write_word(PnvImc *imc, uint32_t offset, uint64_t value)
                           "frame of a group at 0x%x\n", imc->chip->chip_id,
                           offset);
         } else {
+            settle_word(&n->words[offset / 8], n->posts);
             n->words[offset / 8].base = value;
-            n->words[offset / 8].mark = n->posts;
         }
         return;
     }

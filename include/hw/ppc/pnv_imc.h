@@ -52,12 +52,14 @@ typedef struct PnvImcEvent {
  * @base: its value when @mark posts had been made
  * @mark: see there
  * @amount: what each post adds, in events
+ * @rest: events that did not make a whole count at @mark
  * @scale: what one count stands for, or 0 if nothing counts here
  */
 typedef struct PnvImcWord {
     uint64_t base;
     uint64_t mark;
     uint64_t amount;
+    uint32_t rest;
     uint32_t scale;
 } PnvImcWord;
 
