@@ -340,23 +340,29 @@ void pnv_imc_nest_update(PnvImc *imc)
 
     for (i = 0; i < imc->events->len; i++) {
         PnvImcWord *w = &n->words[e[i].offset / 8];
+
+        w->scale = e[i].scale;
+        w->amount = 0;
+    }
+
+    for (i = 0; i < imc->events->len; i++) {
+        PnvImcWord *w = &n->words[e[i].offset / 8];
         uint64_t hz = clock_frequency(imc, &e[i]);
 
-        if (pnv_imc_nest_reserved(imc, e[i].offset)) {
+        /* Units can share a word, which then counts if any of them exists */
+        if (pnv_imc_nest_reserved(imc, e[i].offset) ||
+            !unit_exists(imc, e[i].unit)) {
             continue;
         }
-        w->scale = e[i].scale;
-        /* A word that two units share counts no clock: which of the two? */
+        /* But it counts no clock: that of which unit? */
         if ((i > 0 && e[i - 1].offset == e[i].offset) ||
             (i + 1 < imc->events->len && e[i + 1].offset == e[i].offset)) {
             hz = 0;
         }
-        if (!unit_exists(imc, e[i].unit)) {
-            w->amount = 0;
-        } else if (hz) {
+        if (hz) {
             w->amount = hz / 1000 * period_ms(n);
         } else {
-            w->amount = synthetic_amount(imc, e[i].offset, e[i].scale);
+            w->amount = synthetic_amount(imc, e[i].offset, w->scale);
         }
     }
 }
