@@ -81,7 +81,9 @@ static bool catalog_event(GArray *events, const void *fdt, int pmu, int node,
                    PNV_IMC_CB_OFFSET);
         return false;
     }
-    if (scale && (qemu_strtoui(scale, NULL, 10, &event.scale) ||
+    /* Neither a sign nor white space, which qemu_strtoui() accepts */
+    if (scale && (!g_ascii_isdigit(*scale) ||
+                  qemu_strtoui(scale, NULL, 10, &event.scale) ||
                   !event.scale)) {
         error_setg(errp, "scale '%s' of event %s of unit %s is not a positive "
                    "integer", scale, name, unit);
