@@ -53,7 +53,7 @@ typedef struct PnvImcEvent {
  * @mark: see there
  * @amount: what each post adds, in events
  * @rest: events that did not make a whole count at @mark
- * @scale: what one count stands for, or 0 if nothing counts here
+ * @scale: what one count stands for
  */
 typedef struct PnvImcWord {
     uint64_t base;
