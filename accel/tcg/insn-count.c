@@ -11,12 +11,16 @@
 
 #include "qemu/osdep.h"
 #include "accel/tcg/insn-count.h"
+#include "accel/tcg/insn-count-exit.h"
 #include "accel/tcg/cpu-ops.h"
+#include "exec/cpu-common.h"
 #include "exec/translation-block.h"
 #include "exec/translator-count.h"
 #include "hw/core/cpu.h"
 #include "internal-common.h"
 #include "qemu/main-loop.h"
+#include "qemu/timer.h"
+#include "system/cpu-timers.h"
 #include "system/tcg.h"
 #include "tcg/tcg.h"
 #include "tcg/tcg-op-common.h"
@@ -27,6 +31,10 @@ QEMU_BUILD_BUG_ON(INSN_COUNT_MAX_UNITS + INSN_COUNT_INSN_UNITS >=
 QEMU_BUILD_BUG_ON(TCG_MAX_INSNS * INSN_COUNT_INSN_UNITS >
                   INSN_COUNT_MAX_UNITS);
 
+/* What a budget is to last for, and the least that is handed out for that */
+#define INSN_COUNT_NS           50000
+#define INSN_COUNT_LEAST_UNITS  256
+
 static CPUInsnCount *insn_count_state(CPUState *cpu)
 {
     return (void *)cpu + cpu->cc->tcg_ops->insn_count->offset;
@@ -35,6 +43,52 @@ static CPUInsnCount *insn_count_state(CPUState *cpu)
 bool insn_count_available(void)
 {
     return tcg_enabled() && HOST_LONG_BITS == 64;
+}
+
+/*
+ * Blocks that count look only at the sign of their word to see if they are to
+ * exit. On the vCPU's own thread that is set by withholding all units.
+ */
+static void insn_count_withhold(CPUState *cpu)
+{
+    unsigned domains = cpu->cc->tcg_ops->insn_count->domains;
+    CPUInsnCount *c = insn_count_state(cpu);
+    unsigned i;
+
+    for (i = 0; i < domains; i++) {
+        int64_t left = (int64_t)c->word[i][0] >> INSN_COUNT_UNITS_SHIFT;
+
+        if (left >= 0) {
+            c->word[i][0] -= (left + 1) << INSN_COUNT_UNITS_SHIFT;
+            c->budget[i] -= left + 1;
+            c->withheld[i] += left + 1;
+        }
+    }
+}
+
+void insn_count_exit_request(CPUState *cpu)
+{
+    const TCGCPUOps *tcg_ops = cpu->cc->tcg_ops;
+
+    if (tcg_ops && tcg_ops->insn_count && qemu_cpu_is_self(cpu)) {
+        insn_count_withhold(cpu);
+    }
+}
+
+void insn_count_exit_done(CPUState *cpu)
+{
+    const InsnCountOps *ops = cpu->cc->tcg_ops->insn_count;
+    unsigned i;
+
+    for (i = 0; ops && i < ops->domains; i++) {
+        CPUInsnCount *c = insn_count_state(cpu);
+
+        if (c->withheld[i]) {
+            c->word[i][0] += c->withheld[i] << INSN_COUNT_UNITS_SHIFT;
+            c->budget[i] += c->withheld[i];
+            c->withheld[i] = 0;
+        }
+    }
 }
 
 static void insn_count_use(CPUState *cpu, unsigned words)
@@ -67,6 +121,7 @@ void insn_count_start(CPUState *cpu, unsigned words, bool linger)
         insn_count_use(cpu, linger ? c->words | words : words);
         /* The current block may be chained to one that counts otherwise */
         qatomic_set(&cpu->neg.icount_decr.u16.high, -1);
+        insn_count_withhold(cpu);
     }
 }
 
@@ -92,6 +147,7 @@ static void insn_count_empty(CPUState *cpu, unsigned domain,
     seqlock_write_begin(&c->seq);
     c->budget[domain] = left;
     c->linger -= used;
+    c->spent += used;
 
     c->total[domain][0] += extract64(now[0], 0, INSN_COUNT_INSNS_BITS);
     for (i = 1; i < ops->lanes; i++) {
@@ -202,7 +258,7 @@ static void insn_count_hand_out(CPUState *cpu, unsigned domain, int64_t min)
     for (i = 0; i < domains; i++) {
         /* The current domain first, then the others */
         unsigned d = i == 0 ? domain : i <= domain ? i - 1 : i;
-        int64_t units = MIN(INSN_COUNT_MAX_UNITS,
+        int64_t units = MIN(c->most ?: INSN_COUNT_MAX_UNITS,
                             insn_count_left(cpu, due, d));
 
         units = MAX(units, d == domain ? min : 0);
@@ -213,6 +269,10 @@ static void insn_count_hand_out(CPUState *cpu, unsigned domain, int64_t min)
         }
         c->word[d][0] += (units - c->budget[d]) << INSN_COUNT_UNITS_SHIFT;
         c->budget[d] = units;
+        c->withheld[d] = 0;
+    }
+    if (cpu_loop_exit_requested(cpu)) {
+        insn_count_withhold(cpu);
     }
 }
 
@@ -297,6 +357,22 @@ static unsigned insn_count_until(CPUState *cpu, TranslationBlock *tb)
     return reached;
 }
 
+/*
+ * Nobody is to wait for long until a request to exit is seen: choose smaller
+ * budgets while the guest does what takes long to emulate.
+ */
+static void insn_count_pace(CPUState *cpu)
+{
+    CPUInsnCount *c = insn_count_state(cpu);
+    int64_t now = get_clock(), most;
+
+    most = c->spent * INSN_COUNT_NS / MAX(now - c->paced, 1);
+    most = MAX(most, INSN_COUNT_LEAST_UNITS);
+    c->most = MIN(most, INSN_COUNT_MAX_UNITS);
+    c->spent = 0;
+    c->paced = now;
+}
+
 bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
 {
     CPUInsnCount *c;
@@ -312,6 +388,9 @@ bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
     }
 
     insn_count_check(cpu);
+    if (!icount_enabled()) {
+        insn_count_pace(cpu);
+    }
     if (c->words != c->wanted && c->linger < 0) {
         insn_count_use(cpu, c->wanted);
     }
@@ -339,6 +418,9 @@ void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
         c->word[tb->count_domain][i] -= ahead[i];
     }
+    if (cpu_loop_exit_requested(cpu)) {
+        insn_count_withhold(cpu);
+    }
 }
 
 /*
@@ -349,10 +431,13 @@ void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
  * One for each thread that translates
  * @insn: what the instructions of the block add
  * @add: the addition for each word; the load and the store are next to it
+ * @check: where the block looks for a request to exit, behind the load; NULL
+ *         if it is to stay, or there is none
  */
 typedef struct InsnCountGen {
     uint64_t insn[TCG_MAX_INSNS][INSN_COUNT_WORDS];
     TCGOp *add[INSN_COUNT_WORDS];
+    TCGOp *check;
 } InsnCountGen;
 
 static __thread InsnCountGen *gen;
@@ -427,6 +512,8 @@ void translator_insn_again(const DisasContextBase *db)
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
         if (translator_counts(db, i)) {
             translator_count_here(db, i, -insn_count_of(db)[i]);
+            /* This can go on for ever without using up units */
+            gen->check = NULL;
         }
     }
 }
@@ -444,12 +531,18 @@ void insn_count_start_tb(const DisasContextBase *db)
  * Add what the block counts, which becomes known only at its end. If that
  * would use up more units than there are, exit before anything is changed:
  * the main loop calls insn_count_expired(), then starts the block again.
- * Blocks that must not be interrupted are allowed to overdraw.
+ * Blocks that must not be interrupted are allowed to overdraw. With -icount,
+ * the check in front of this one is needed for the budget of that.
  */
 void insn_count_gen_add(const DisasContextBase *db)
 {
     unsigned i;
 
+    if (translator_counts(db, 0)) {
+        gen->check = tcg_ctx->exitreq_label &&
+                     !(tb_cflags(db->tb) & CF_USE_ICOUNT) ? tcg_last_op()
+                                                          : NULL;
+    }
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
         if (translator_counts(db, i)) {
             TCGv_i64 t = tcg_temp_ebb_new_i64();
@@ -481,6 +574,10 @@ void insn_count_end_tb(const DisasContextBase *db)
     unsigned i;
     int n;
 
+    if (translator_counts(db, 0) && gen->check) {
+        tcg_op_remove(tcg_ctx, QTAILQ_PREV(gen->check, link));
+        tcg_op_remove(tcg_ctx, gen->check);
+    }
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
         if (translator_counts(db, i)) {
             uint64_t sum = 0;
@@ -532,6 +629,9 @@ void insn_count_decode(const TranslationBlock *tb, const uint8_t **pp,
 {
     int i;
 
+    if (!(tb_cflags(tb) & CF_INSN_COUNT)) {
+        return;
+    }
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
         if (tb_cflags(tb) & (CF_INSN_COUNT << i)) {
             count[i] += (uint64_t)decode_sleb128(pp) << INSN_COUNT_UNITS_SHIFT;

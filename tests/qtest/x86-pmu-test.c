@@ -148,6 +148,31 @@ static void test_migrate(const void *data)
     guest_quit(&to);
 }
 
+/* ------------------------------------------------------------- Stopping */
+
+typedef struct Endless {
+    const char *path, *args;
+    uint64_t body;
+} Endless;
+
+/* A CPU that counts, and never leaves its blocks by itself */
+static void test_stop(const void *data)
+{
+    const Endless *e = data;
+    Guest g = guest_init(e->args, 0);
+
+    guest_start(&g, GUEST_CASE(endless), e->body, 0);
+    guest_wait_phase(&g, 1);
+    for (int i = 0; i < 20; i++) {
+        g_usleep(1000);
+        qtest_qmp_assert_success(g.qts, "{ 'execute': 'stop' }");
+        qtest_qmp_assert_success(g.qts, "{ 'execute': 'cont' }");
+    }
+    guest_reset(&g);
+    guest_run(&g, GUEST_CASE(reset_values), 0, 0);
+    guest_quit(&g);
+}
+
 /* -------------------------------------------------------------- Nonsense */
 
 static void test_random(void)
@@ -162,6 +187,16 @@ static void test_random(void)
 
 int main(int argc, char **argv)
 {
+    static const Endless endless[] = {
+        { "x86-pmu/stop/jmp", ICELAKE, 0 },
+        { "x86-pmu/stop/rep", ICELAKE, 1 },
+        { "x86-pmu/stop/jmp-single-thread",
+          ICELAKE " -smp 2 -accel tcg,thread=single", 0 },
+        { "x86-pmu/stop/rep-single-thread",
+          ICELAKE " -smp 2 -accel tcg,thread=single", 1 },
+        { "x86-pmu/stop/jmp-icount", ICELAKE " -icount shift=1", 0 },
+        { "x86-pmu/stop/rep-icount", ICELAKE " -icount shift=1", 1 },
+    };
     int ret;
 
     g_test_init(&argc, &argv, NULL);
@@ -199,6 +234,9 @@ int main(int argc, char **argv)
     qtest_add_data_func("x86-pmu/migrate", ICELAKE, test_migrate);
     qtest_add_data_func("x86-pmu/migrate-icount", ICELAKE " -icount shift=1",
                         test_migrate);
+    for (int i = 0; i < ARRAY_SIZE(endless); i++) {
+        qtest_add_data_func(endless[i].path, &endless[i], test_stop);
+    }
     qtest_add_func("x86-pmu/random", test_random);
 
     ret = g_test_run();

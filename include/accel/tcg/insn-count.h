@@ -9,11 +9,12 @@
  * as far as the translator can tell.
  *
  *  - A translation block adds up what its instructions count when it starts:
- *    one 64-bit addition for each word of lanes that is in use, and a test of
- *    the sign. Whatever ends the block early takes back what did not retire:
- *    cpu_restore_state() for faults, I/O recompiles, and self-modifying code;
- *    translator_insn_not_retired() for exceptions that the translator raises
- *    itself; translator_insn_again() for an instruction that starts again.
+ *    one 64-bit addition for each word of lanes that is in use and to which
+ *    it adds something, and a test of the sign. Whatever ends the block early
+ *    takes back what did not retire: cpu_restore_state() for faults, I/O
+ *    recompiles, and self-modifying code; translator_insn_not_retired() for
+ *    exceptions that the translator raises itself; translator_insn_again() for
+ *    an instruction that starts again.
  *  - Nothing is emitted unless the vCPU counts. Blocks that count and blocks
  *    that do not are different blocks (CF_INSN_COUNT), so that switching
  *    invalidates none. On the vCPU's own thread it takes effect when the
@@ -26,12 +27,20 @@
  *    counted in these domains". An instruction is one unit, unless the target
  *    says more. The hook is called right behind the instruction that reaches
  *    the deadline, in whatever blocks that is translated.
+ *  - The test of the sign is also the test for requests to exit to the main
+ *    loop: there is no other in blocks that count, unless one of their
+ *    instructions can start again, or -icount is on. What the vCPU's own
+ *    thread asks for, it sees at the next block. What another thread asks for
+ *    (it cannot change the word), it sees when the units run out: after at
+ *    most INSN_COUNT_MAX_UNITS in each domain, and fewer while these take more
+ *    than 50 microseconds. Stock blocks of x86 can repeat a string instruction
+ *    65,536 times before they look.
  *  - It works the same with MTTCG, -icount, record/replay, and
  *    one-insn-per-tb. It is not there in user-mode binaries and on 32-bit
  *    hosts.
  *
  * The first word of a domain, as generated code sees it (the sign is set
- * when a block would use up more units than there are):
+ * when a block would use up more units than there are, or is to exit):
  *
  *    63           48 47                                15 14             0
  *   +---------------+------------------------------------+---------------+
@@ -74,9 +83,14 @@
  * CPUInsnCount: the counts of a vCPU, owned by its thread except @shown
  * @word: what generated code adds to
  * @budget: units that were left in @word when it was last looked at
+ * @withheld: units that are neither in @word nor in @budget, so that blocks
+ *            exit
  * @total: the counts
  * @due: units until the deadline, for each set of domains (a bit mask)
  * @linger: units until @wanted replaces @words
+ * @most: the largest budget to hand out, 0 if not yet known
+ * @spent: units that were used up since
+ * @paced: the host's time when @most was chosen
  * @words: the words in use (a bit mask)
  * @wanted: the words that insn_count_start() asked for
  * @seq: held while @word and @total are changed together
@@ -88,9 +102,13 @@
 typedef struct CPUInsnCount {
     uint64_t word[INSN_COUNT_DOMAINS][INSN_COUNT_WORDS];
     int64_t budget[INSN_COUNT_DOMAINS];
+    int64_t withheld[INSN_COUNT_DOMAINS];
     uint64_t total[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
     int64_t due[1 << INSN_COUNT_DOMAINS];
     int64_t linger;
+    int64_t most;
+    int64_t spent;
+    int64_t paced;
     uint8_t words;
     uint8_t wanted;
     QemuSeqLock seq;
@@ -176,19 +194,6 @@ uint64_t insn_count_read(CPUState *cpu);
  * For accel/tcg
  */
 
-/* Has @tb refused to start because units ran out? If so, hand out more. */
-bool insn_count_expired(CPUState *cpu, TranslationBlock *tb);
-
-/*
- * The CPU stops to execute code. A deadline that it has reached with the last
- * instruction can wake it, or be what a replay waits for.
- */
-void insn_count_leave(CPUState *cpu);
-
-/* Take back what @tb has added for instructions that it did not execute */
-void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
-                       const uint64_t *ahead);
-
 /*
  * What the block of @host_pc has added for the current and later instructions;
  * returns its domain, or -1 if it does not count
@@ -209,6 +214,24 @@ int64_t decode_sleb128(const uint8_t **pp);
  * Like the others, they are differences to the line before.
  */
 #ifdef CONFIG_USER_ONLY
+static inline bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
+{
+    return false;
+}
+
+static inline void insn_count_exit_done(CPUState *cpu)
+{
+}
+
+static inline void insn_count_leave(CPUState *cpu)
+{
+}
+
+static inline void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
+                                     const uint64_t *ahead)
+{
+}
+
 static inline uint8_t *insn_count_encode(const TranslationBlock *tb, int insn,
                                          uint8_t *p)
 {
@@ -220,6 +243,22 @@ static inline void insn_count_decode(const TranslationBlock *tb,
 {
 }
 #else
+/* Has @tb refused to start because units ran out? If so, hand out more. */
+bool insn_count_expired(CPUState *cpu, TranslationBlock *tb);
+
+/* Requests to exit are about to be honoured. */
+void insn_count_exit_done(CPUState *cpu);
+
+/*
+ * The CPU stops to execute code. A deadline that it has reached with the last
+ * instruction can wake it, or be what a replay waits for.
+ */
+void insn_count_leave(CPUState *cpu);
+
+/* Take back what @tb has added for instructions that it did not execute */
+void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
+                       const uint64_t *ahead);
+
 uint8_t *insn_count_encode(const TranslationBlock *tb, int insn, uint8_t *p);
 void insn_count_decode(const TranslationBlock *tb, const uint8_t **pp,
                        uint64_t *count);

@@ -1430,6 +1430,157 @@ static void case_pmi_x2apic(void)
     }
 }
 
+/* -------------------------------------------------- Other interrupts */
+
+static uint64_t irq_rip;
+static Shared32 irq_done;
+
+static bool hook_irq(Frame *f)
+{
+    if (f->vector == VEC_TIMER) {
+        this_cpu()->events++;
+        irq_rip = f->rip;
+    }
+    return false;
+}
+
+/*
+ * A CPU takes an interrupt that it sends to itself at the next block, whether
+ * it counts or not.
+ */
+static void case_irq_self(void)
+{
+    Cpu *cpu = this_cpu();
+    uint64_t idle_rip = 0;
+    unsigned step;
+
+    for (step = 0; step < 20; step++) {
+        bool counts = step % 2;
+        unsigned i;
+
+        pmu_reset();
+        program(0, EV_INSNS | EVTSEL_OS);
+        program_fixed(0, FIXED_OS);
+        pmu_enable = 0;
+        for (i = 0; !counts && i < 100000; i++) {
+            /* What was counted before may be counted for a while. */
+            asm volatile("" : : : "memory");
+        }
+        pmu_enable = counts ? COUNTERS_MASK : 0;
+        cpu->hook = hook_irq;
+        /* To a CPU that is not there, so that the blocks are chained */
+        apic_write(APIC_ICR + 0x10, 0x7fu << 24);
+        for (i = 0; i < 10; i++) {
+            kernel(body_send_irq, VEC_TIMER);
+        }
+        /* By the shorthand for this CPU */
+        kernel(body_send_irq, 0x40000 | VEC_TIMER);
+        cpu->hook = NULL;
+        check("interrupts", step, cpu->events, 1);
+        check_range("RIP", step, irq_rip, (uintptr_t)payload_irq_sent,
+                    (uintptr_t)payload_irq_next);
+        if (counts) {
+            check("RIP while counting", step, irq_rip, idle_rip);
+        }
+        idle_rip = irq_rip;
+    }
+}
+
+/* So many interrupts end what does not end by itself. */
+static unsigned irq_wanted;
+
+static bool hook_end(Frame *f)
+{
+    Cpu *cpu = this_cpu();
+
+    if (f->vector == VEC_TIMER && ++cpu->events >= irq_wanted) {
+        if (f->rip == (uintptr_t)payload_spin) {
+            f->rip = (uintptr_t)payload_spin_end;
+        } else if (f->rcx > 1) {
+            f->rcx = 1;
+        }
+    }
+    return false;
+}
+
+static void case_irq_timer(void)
+{
+    Cpu *cpu = this_cpu();
+    unsigned step;
+
+    irq_wanted = 3;
+    for (step = 0; step < 6; step++) {
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        program(0, EV_INSNS | EVTSEL_USR);
+        program_fixed(1, FIXED_USR);
+        run_user_flags = 2 | RFLAGS_IF;
+        cpu->hook = hook_end;
+        apic_timer(300000, true);
+        user(step % 2 ? body_long_rep : body_spin, 0);
+        apic_timer(0, false);
+        interrupts();
+        cpu->hook = NULL;
+        run_user_flags = 2;
+        check_range("interrupts", step, cpu->events, 3, 1000000);
+        if (step % 2) {
+            check("instructions", step, rdmsr(MSR_PMC(0)), 4 + 2);
+        }
+    }
+}
+
+static void ap_send_irqs(void)
+{
+    unsigned i;
+
+    while (!irq_done) {
+        apic_write(APIC_ICR + 0x10, 0);
+        apic_write(APIC_ICR, VEC_TIMER);
+        /* PAUSE would be the other CPU's turn, if there is but one thread */
+        for (i = 0; i < 1000; i++) {
+            asm volatile("" : : : "memory");
+        }
+    }
+}
+
+static void case_irq_cpu(void)
+{
+    Cpu *cpu = this_cpu();
+    unsigned step;
+
+    start_ap();
+    irq_done = 0;
+    irq_wanted = 1;
+    call_ap(ap_send_irqs);
+    for (step = 0; step < 10; step++) {
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        program(0, EV_INSNS | EVTSEL_USR);
+        program_fixed(1, FIXED_USR);
+        run_user_flags = 2 | RFLAGS_IF;
+        cpu->hook = hook_end;
+        user(step % 2 ? body_long_rep : body_spin, 0);
+        check_range("interrupts", step, cpu->events, 1, 1000000);
+    }
+    irq_done = 1;
+    call_ap_wait();
+    interrupts();
+    cpu->hook = NULL;
+    run_user_flags = 2;
+}
+
+/* Goes on until the qtest resets the CPU. */
+static void case_endless(void)
+{
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    program(0, EV_INSNS | EVTSEL_USR);
+    program_fixed(1, FIXED_USR);
+    MAILBOX(MAILBOX_PHASE) = 1;
+    user(MAILBOX_64(MAILBOX_ARG) ? body_long_rep : body_spin, 0);
+    check("end", NO_STEP, true, false);
+}
+
 static void case_pmi_no_status(void)
 {
     pmu_reset();

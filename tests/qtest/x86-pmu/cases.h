@@ -26,6 +26,7 @@
     X(no_full_width, "registers/no-full-width", CASE_MANUAL)                \
     X(values, "values", CASE_MANUAL)                                        \
     X(migrate, "migrate", CASE_MANUAL)                                      \
+    X(endless, "stop/endless", CASE_MANUAL)                                 \
     X(monkey, "bad-input/random", CASE_MANUAL)                              \
     X(cpuid, "cpuid", 0)                                                    \
     X(msr_write, "registers/write", 0)                                      \
@@ -73,6 +74,9 @@
     X(pmi_sampling, "pmi/sampling", 0)                                      \
     X(pmi_freeze, "pmi/freeze", 0)                                          \
     X(pmi_storm, "pmi/storm", 0)                                            \
+    X(irq_self, "irq/to-itself", 0)                                         \
+    X(irq_timer, "irq/timer", 0)                                            \
+    X(irq_cpu, "irq/from-other-cpu", CASE_SMP)                              \
     X(smp_independent, "smp/independent", CASE_SMP)                         \
     X(smp_lock, "smp/lock", CASE_SMP)                                       \
     X(smp_init, "smp/init", CASE_SMP)                                       \

@@ -411,6 +411,43 @@ BODY until_event
     ret
 
 /*
+ * Send an interrupt to this CPU, by what %rdi has for the APIC. The JMPs are
+ * blocks of their own.
+ */
+BODY send_irq
+    mov     $APIC_BASE + 0x300, %eax
+    sti
+    nop
+    mov     %edi, (%rax)
+    .globl  payload_irq_sent
+payload_irq_sent:
+    jmp     1f
+    .globl  payload_irq_next
+payload_irq_next:
+1:  .rept   40
+    jmp     1f
+1:
+    .endr
+    cli
+    ret
+
+/* Until an interrupt goes on behind it */
+BODY spin
+    .globl  payload_spin
+payload_spin:
+    jmp     payload_spin
+    .globl  payload_spin_end
+payload_spin_end:
+    ret
+
+/* So many turns that it does not end, unless an interrupt changes %rcx */
+BODY long_rep
+    mov     $1 << 48, %rcx
+    lea     payload_lock(%rip), %rsi
+    rep lodsb
+    ret
+
+/*
  * The CPUs write the same words. The last one crosses a page, for which QEMU
  * has to stop all others.
  */

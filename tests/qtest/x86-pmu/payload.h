@@ -19,7 +19,8 @@
     X(single_step) X(watchpoint) X(halt) X(until_irqs) X(until_event)       \
     X(locked) X(read_rdpmc) X(read_rdmsr) X(switch_gp) X(switch_fixed)      \
     X(switch_write) X(branch_chain) X(not_taken_chain) X(nop_chain)         \
-    X(storm_loop) X(halt_for_pmi) X(rdpmc_fixed_0) X(rdpmc_gp_0)
+    X(storm_loop) X(halt_for_pmi) X(rdpmc_fixed_0) X(rdpmc_gp_0)         \
+    X(send_irq) X(spin) X(long_rep)
 
 /* Instructions that fault at CPL 3 */
 #define FAULT_PAYLOADS(X)                                                   \
@@ -54,5 +55,7 @@ extern const uint8_t payload_branch_chain[], payload_not_taken_chain[];
 extern const uint8_t payload_nop_chain[], payload_storm_loop[];
 extern const uint8_t payload_storm_end[], payload_user_int[];
 extern const uint8_t payload_halted[];
+extern const uint8_t payload_irq_sent[], payload_irq_next[];
+extern const uint8_t payload_spin[], payload_spin_end[];
 
 #endif
