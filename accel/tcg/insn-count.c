@@ -35,6 +35,9 @@ QEMU_BUILD_BUG_ON(TCG_MAX_INSNS * INSN_COUNT_INSN_UNITS >
 #define INSN_COUNT_NS           50000
 #define INSN_COUNT_LEAST_UNITS  256
 
+/* No target describes the start of an instruction with more words */
+#define INSN_COUNT_START_WORDS  4
+
 static CPUInsnCount *insn_count_state(CPUState *cpu)
 {
     return (void *)cpu + cpu->cc->tcg_ops->insn_count->offset;
@@ -420,6 +423,45 @@ void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
     }
     if (cpu_loop_exit_requested(cpu)) {
         insn_count_withhold(cpu);
+    }
+}
+
+int insn_count_ahead(uintptr_t host_pc, uint64_t *count)
+{
+    uint64_t data[INSN_COUNT_START_WORDS];
+
+    if (in_code_gen_buffer((const void *)(host_pc - tcg_splitwx_diff))) {
+        TranslationBlock *tb = tcg_tb_lookup(host_pc);
+
+        tcg_debug_assert(tcg_ctx->insn_start_words <= ARRAY_SIZE(data));
+        if (tb && (tb_cflags(tb) & CF_INSN_COUNT) &&
+            cpu_unwind_data_from_tb(tb, host_pc, data, count) >= 0) {
+            return tb->count_domain;
+        }
+    }
+    return -1;
+}
+
+void insn_count_of_tb(TranslationBlock *tb, unsigned insns, uint64_t *sum)
+{
+    const uint8_t *p = tb->tc.ptr + tb->tc.size;
+    uint64_t count[INSN_COUNT_WORDS] = { };
+    unsigned i, j;
+
+    for (i = 0; i <= insns && i < tb->icount; i++) {
+        for (j = 0; j < tcg_ctx->insn_start_words; j++) {
+            decode_sleb128(&p);
+        }
+        insn_count_decode(tb, &p, count);
+        decode_sleb128(&p);
+        if (i == 0) {
+            memcpy(sum, count, sizeof(count));
+        }
+    }
+    if (insns < tb->icount) {
+        for (i = 0; i < INSN_COUNT_WORDS; i++) {
+            sum[i] -= count[i];
+        }
     }
 }
 

@@ -633,7 +633,7 @@ static void test_off(void)
     g_autofree char *args = NULL;
     int fd = g_file_open_tmp("insn-count-XXXXXX", &name, NULL);
     PmcuRun run = { PMCU_RUN_DEFAULT };
-    unsigned counting[4];
+    unsigned counting[4], tries;
     Pmcu p;
 
     g_assert(fd >= 0);
@@ -660,12 +660,15 @@ static void test_off(void)
     log_blocks(name, &counting[2]);
     g_assert_cmpint(counting[2], ==, counting[1]);
 
-    /* And when the PMCU has finished */
+    /* And when the PMCU has finished; on a busy host, the CPU may miss a run */
     pmcu_events(&p, EVENT_BASE, 1, EV_INST_RETIRED);
-    pmcu_start(&p, &run);
-    pmcu_wait_stored(&p, 1);
-    guest_call(&p, 0, LINGER, count_to, ARRAY_SIZE(count_to));
-    log_blocks(name, &counting[2]);
+    for (tries = 0; counting[2] == counting[1] && tries < 100; tries++) {
+        pmcu_start(&p, &run);
+        pmcu_wait_stored(&p, 1);
+        pmcu_write(&p, A_INT_CLR, R_INT_STAT_DONE_MASK);
+        guest_call(&p, 0, LINGER, count_to, ARRAY_SIZE(count_to));
+        log_blocks(name, &counting[2]);
+    }
     g_assert_cmpint(counting[2], >, counting[1]);
     guest_call(&p, 0, 100, count_to, ARRAY_SIZE(count_to));
     log_blocks(name, &counting[3]);

@@ -204,6 +204,8 @@ int insn_count_ahead(uintptr_t host_pc, uint64_t *ahead);
 void insn_count_of_tb(TranslationBlock *tb, unsigned insns, uint64_t *sum);
 
 /* In translate-all.c */
+int cpu_unwind_data_from_tb(TranslationBlock *tb, uintptr_t host_pc,
+                            uint64_t *data, uint64_t *count);
 uint8_t *encode_sleb128(uint8_t *p, int64_t val);
 int64_t decode_sleb128(const uint8_t **pp);
 

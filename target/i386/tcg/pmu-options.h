@@ -1,5 +1,6 @@
 /*
- * Properties of the PMU of Intel CPUs under TCG; see system/pmu-topdown.c
+ * Properties and registers of the PMU of Intel CPUs, for cpu.h; see
+ * system/pmu-topdown.c
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -8,6 +9,15 @@
 
 #ifndef I386_TCG_PMU_OPTIONS_H
 #define I386_TCG_PMU_OPTIONS_H
+
+#define PERF_CAP_TOPDOWN                (1ULL << 15)
+
+#define MSR_IA32_DEBUGCTL               0x1d9
+#define MSR_CORE_PERF_FIXED_CTR3        0x30c
+#define MSR_PERF_METRICS                0x329
+#define MSR_CORE_PERF_GLOBAL_STATUS_SET 0x391
+#define MSR_CORE_PERF_GLOBAL_INUSE      0x392
+#define MSR_IA32_A_PMC0                 0x4c1
 
 /* The categories of TopDown in the order of the bytes of PERF_METRICS */
 enum {
