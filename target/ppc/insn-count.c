@@ -1,0 +1,243 @@
+/*
+ * What POWER CPUs count for emulated PMUs: instructions, and time
+ *
+ * See insn-count.h; what instructions count is in
+ * translate/insn-count-impl.c.inc.
+ *
+ * Switching the accelerator's counts off is lazy, so they go on for a while.
+ * What they get while counting is off is taken out here.
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "cpu.h"
+#include "insn-count.h"
+#include "exec/helper-proto.h"
+#include "qapi/error.h"
+#include "qapi/qapi-builtin-visit.h"
+#include "qemu/main-loop.h"
+#include "qemu/timer.h"
+
+/* The words of lanes, see @lane below */
+#define PPC_COUNT_WORDS         3
+
+enum {
+    PPC_COUNT_BUSY,
+    PPC_COUNT_RUN,
+};
+
+bool ppc_count_available(PowerPCCPU *cpu)
+{
+    return insn_count_available();
+}
+
+/* Exchange what the totals are ahead of the counts, and the counts */
+static void ppc_count_toggle(PowerPCCPU *cpu)
+{
+    PPCInsnCount *c = &cpu->insn_count;
+    unsigned d, l;
+
+    insn_count_sync(CPU(cpu), 0);
+    for (d = 0; d < PPC_COUNT_DOMAINS; d++) {
+        for (l = 0; l < PPC_COUNT_LANES; l++) {
+            c->base[d][l] = c->insns.total[d][l] - c->base[d][l];
+        }
+    }
+}
+
+void ppc_count_start(PowerPCCPU *cpu, bool on)
+{
+    PPCInsnCount *c = &cpu->insn_count;
+    CPUState *cs = CPU(cpu);
+    int64_t due[1 << INSN_COUNT_DOMAINS];
+    unsigned i;
+
+    if (on == c->on) {
+        return;
+    }
+    ppc_count_toggle(cpu);
+    insn_count_start(cs, on ? PPC_COUNT_WORDS : 0, true);
+    if (on) {
+        for (i = 0; i < ARRAY_SIZE(due); i++) {
+            due[i] = INSN_COUNT_NEVER;
+        }
+        insn_count_set_due(cs, 0, due);
+    }
+    c->on = on;
+    ppc_count_time(cpu);
+}
+
+void ppc_count_sync(PowerPCCPU *cpu, uintptr_t ra)
+{
+    insn_count_sync(CPU(cpu), ra);
+}
+
+uint64_t ppc_count_read(PowerPCCPU *cpu, unsigned domain, unsigned lane)
+{
+    PPCInsnCount *c = &cpu->insn_count;
+    uint64_t base = c->base[domain][lane];
+
+    return c->on ? c->insns.total[domain][lane] - base : base;
+}
+
+/*
+ * Time
+ *
+ * The clock is read only when a thread that counts begins or ceases to be
+ * busy, or changes CTRL[RUN].
+ */
+
+void ppc_count_time(PowerPCCPU *cpu)
+{
+    PPCInsnCount *c = &cpu->insn_count;
+    bool busy = c->on && !CPU(cpu)->halted;
+    bool run = busy && (cpu->env.spr[SPR_CTRL] & CTRL_RUN);
+    unsigned i;
+    int64_t now;
+
+    if (busy == c->running[PPC_COUNT_BUSY] &&
+        run == c->running[PPC_COUNT_RUN]) {
+        return;
+    }
+    now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    seqlock_write_begin(&c->seq);
+    for (i = 0; i < ARRAY_SIZE(c->ns); i++) {
+        if (c->running[i]) {
+            c->ns[i] += now - c->since;
+        }
+    }
+    c->since = now;
+    c->running[PPC_COUNT_BUSY] = busy;
+    c->running[PPC_COUNT_RUN] = run;
+    seqlock_write_end(&c->seq);
+}
+
+/* CTRL has been written */
+void helper_count_ctrl(CPUPPCState *env)
+{
+    ppc_count_time(env_archcpu(env));
+}
+
+static int64_t ppc_count_ns(PowerPCCPU *cpu, unsigned kind)
+{
+    PPCInsnCount *c = &cpu->insn_count;
+    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    int64_t ns[ARRAY_SIZE(c->ns)];
+    unsigned i, seq;
+
+    g_assert(bql_locked());
+    do {
+        seq = seqlock_read_begin(&c->seq);
+        for (i = 0; i < ARRAY_SIZE(ns); i++) {
+            ns[i] = c->ns[i];
+            if (c->running[i] && now > c->since) {
+                ns[i] += now - c->since;
+            }
+        }
+    } while (seqlock_read_retry(&c->seq, seq));
+
+    /* The thread may become idle at a time before the one that we have used */
+    for (i = 0; i < ARRAY_SIZE(ns); i++) {
+        c->shown[i] = MAX(c->shown[i], ns[i]);
+    }
+    return c->shown[kind];
+}
+
+int64_t ppc_count_busy_ns(PowerPCCPU *cpu)
+{
+    return ppc_count_ns(cpu, PPC_COUNT_BUSY);
+}
+
+int64_t ppc_count_run_ns(PowerPCCPU *cpu)
+{
+    return ppc_count_ns(cpu, PPC_COUNT_RUN);
+}
+
+/* There is none. */
+static void ppc_count_deadline(CPUState *cs)
+{
+    g_assert_not_reached();
+}
+
+/* An instruction is one unit, so 16 bits are enough for each lane. */
+const InsnCountOps ppc_insn_count_ops = {
+    .offset = offsetof(PowerPCCPU, insn_count.insns),
+    .domains = PPC_COUNT_DOMAINS,
+    .lanes = PPC_COUNT_LANES,
+    .lane = {
+        [PPC_COUNT_LARX] = { 1, 0, 16 },
+        [PPC_COUNT_STCX] = { 1, 16, 16 },
+        [PPC_COUNT_STCX_FAIL] = { 1, 32, 16 },
+        [PPC_COUNT_TLBIE] = { 1, 48, 16 },
+    },
+    .deadline = ppc_count_deadline,
+};
+
+QEMU_BUILD_BUG_ON(INSN_COUNT_MAX_UNITS + INSN_COUNT_INSN_UNITS > UINT16_MAX);
+
+/*
+ * Properties, for tests
+ */
+
+static bool ppc_count_get(Object *obj, Error **errp)
+{
+    return POWERPC_CPU(obj)->insn_count.on;
+}
+
+static void ppc_count_start_work(CPUState *cs, run_on_cpu_data on)
+{
+    ppc_count_start(POWERPC_CPU(cs), on.host_int);
+}
+
+static void ppc_count_set(Object *obj, bool value, Error **errp)
+{
+    PowerPCCPU *cpu = POWERPC_CPU(obj);
+
+    if (!ppc_count_available(cpu) || !CPU(obj)->created) {
+        error_setg(errp, "This CPU does not count");
+        return;
+    }
+    run_on_cpu(CPU(obj), ppc_count_start_work, RUN_ON_CPU_HOST_INT(value));
+}
+
+static void ppc_count_sync_work(CPUState *cs, run_on_cpu_data unused)
+{
+    ppc_count_sync(POWERPC_CPU(cs), 0);
+}
+
+/* The lanes of the first domain, then those of the others; busy and run ns */
+static void ppc_count_get_all(Object *obj, Visitor *v, const char *name,
+                              void *opaque, Error **errp)
+{
+    PowerPCCPU *cpu = POWERPC_CPU(obj);
+    g_autoptr(uint64List) list = NULL;
+    uint64List **tail = &list;
+    unsigned d, l;
+
+    if (CPU(obj)->created) {
+        run_on_cpu(CPU(obj), ppc_count_sync_work, RUN_ON_CPU_NULL);
+    }
+    for (d = 0; d < PPC_COUNT_DOMAINS; d++) {
+        for (l = 0; l < PPC_COUNT_LANES; l++) {
+            QAPI_LIST_APPEND(tail, ppc_count_read(cpu, d, l));
+        }
+    }
+    QAPI_LIST_APPEND(tail, ppc_count_busy_ns(cpu));
+    QAPI_LIST_APPEND(tail, ppc_count_run_ns(cpu));
+    visit_type_uint64List(v, name, &list, errp);
+}
+
+void ppc_count_class_init(ObjectClass *oc)
+{
+    object_class_property_add_bool(oc, "x-insn-count", ppc_count_get,
+                                   ppc_count_set);
+    object_class_property_set_description(oc, "x-insn-count",
+        "Count instructions (for tests)");
+    object_class_property_add(oc, "x-insn-counts", "uint64List",
+                              ppc_count_get_all, NULL, NULL, NULL);
+    object_class_property_set_description(oc, "x-insn-counts",
+        "Counted instructions, in each domain each lane, and time");
+}
