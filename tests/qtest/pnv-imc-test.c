@@ -896,6 +896,10 @@ static void test_reset(const void *data)
     step(&n, 1);
     assert_posts(&n, 1, 1);
     assert_word(&n, e->offset, 7);
+    step(&n, MS / 2);
+    qtest_system_reset(n.qts);
+    step(&n, MS - 1);
+    assert_posts(&n, 0, 0);
     is = get_str(&n, "nest-synthetic");
     g_assert_cmpstr(is, ==, list);
 
@@ -1436,6 +1440,7 @@ static void test_wrap(const void *data)
 {
     Nest n = nest_init(data, "");
     const Event *e = n.gen->events;
+    g_autofree char *list = NULL;
     uint64_t count;
 
     put(&n, n.gen->cyc, UINT64_MAX - 3);
@@ -1472,9 +1477,13 @@ static void test_wrap(const void *data)
 
     /* Amounts of up to 2^64 - 1 per post, in words of scale 1 and of others */
     put(&n, e->offset, 0);
-    setf(&n, "nest-synthetic", "%s=const:0xffffffffffffffff,0x%x=const:"
-         "18446744073709551615", e->name, FREE);
-    for (uint64_t posts = 1; posts < 10; posts++) {
+    list = g_strdup_printf("%s=const:0xffffffffffffffff,0x%x=const:"
+                           "18446744073709551615", e->name, FREE);
+    for (uint64_t posts = 1; posts < 20; posts++) {
+        /* Which must not matter */
+        if (posts == 1 || posts > 10) {
+            set(&n, "nest-synthetic", list);
+        }
         step(&n, MS);
         assert_word(&n, FREE, -posts);
         /* Rounded down: posts * 2^64 / scale, less one for posts / scale */
@@ -1482,9 +1491,9 @@ static void test_wrap(const void *data)
         assert_word(&n, e->offset, count);
     }
     step(&n, 100000 * MS);
-    assert_word(&n, FREE, -100009ULL);
-    count = 100009 * (UINT64_MAX / e->scale + 1) -
-            DIV_ROUND_UP(100009, e->scale);
+    assert_word(&n, FREE, -100019ULL);
+    count = 100019 * (UINT64_MAX / e->scale + 1) -
+            DIV_ROUND_UP(100019, e->scale);
     assert_word(&n, e->offset, count);
     nest_quit(&n);
 }
@@ -2404,6 +2413,7 @@ typedef struct Catalog {
     const char *scale;
     const char *event_scale;
     uint32_t events;            /* a phandle; that of the group is 1 */
+    const char *other;          /* a unit with the same words */
 } Catalog;
 
 #define CATALOG_DEFAULT                                                     \
@@ -2467,6 +2477,20 @@ static void fdt_prop_cells(Fdt *f, const char *name, uint32_t first,
     fdt_prop(f, name, bytes, second ? 8 : 4);
 }
 
+static void catalog_unit(Fdt *f, const Catalog *c, const char *name)
+{
+    fdt_begin(f, name);
+    fdt_prop_str(f, "compatible", "ibm,imc-counters");
+    fdt_prop_cells(f, "type", c->type, 0);
+    fdt_prop_cells(f, "reg", c->base, 0x100);
+    fdt_prop_str(f, "events-prefix", "PM_PB_");
+    fdt_prop_str(f, "scale", c->scale);
+    if (c->events) {
+        fdt_prop_cells(f, "events", c->events, 0);
+    }
+    fdt_end(f);
+}
+
 static GByteArray *catalog_new(const Catalog *c)
 {
     Fdt f = { g_byte_array_new(), g_byte_array_new() };
@@ -2483,16 +2507,10 @@ static GByteArray *catalog_new(const Catalog *c)
     fdt_prop_cells(&f, "reg", c->reg, 8);
     fdt_end(&f);
     fdt_end(&f);
-    fdt_begin(&f, "powerbus0@8");
-    fdt_prop_str(&f, "compatible", "ibm,imc-counters");
-    fdt_prop_cells(&f, "type", c->type, 0);
-    fdt_prop_cells(&f, "reg", c->base, 0x100);
-    fdt_prop_str(&f, "events-prefix", "PM_PB_");
-    fdt_prop_str(&f, "scale", c->scale);
-    if (c->events) {
-        fdt_prop_cells(&f, "events", c->events, 0);
+    catalog_unit(&f, c, "powerbus0@8");
+    if (c->other) {
+        catalog_unit(&f, c, c->other);
     }
-    fdt_end(&f);
     fdt_end(&f);
     fdt_u32(f.tree, FDT_END);
 
@@ -2553,6 +2571,9 @@ static void test_catalog(void)
         { { CATALOG_DEFAULT, .type = 4 }, 0x80, 0, 0 },
         { { CATALOG_DEFAULT, .type = 1, .reg = 0x4000c, .event = NULL,
             .scale = "0" }, 0x80, 0, 0 },
+        /* Shared with a unit that exists, or that does not by default */
+        { { CATALOG_DEFAULT, .other = "phb0@8" }, 0x80, 0, 1 },
+        { { CATALOG_DEFAULT, .other = "mba0@8" }, 0x80, 0, 1 },
     };
 
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -2586,7 +2607,7 @@ static void test_catalog(void)
             set(&n, "nest-add", "powerbus0/PM_PB_CYC=1");
             assert_word(&n, cases[i].offset,
                         9 * 2000000 / cases[i].scale + 1);
-        } else {
+        } else if (!cases[i].groups) {
             assert_refused(&n, "nest-add", "powerbus0/PM_PB_CYC=1",
                            "not of the form");
         }
@@ -2819,7 +2840,7 @@ int main(int argc, char **argv)
     qtest_add_func("pnv-imc/catalog/good", test_catalog);
     qtest_add_func("pnv-imc/catalog/bad", test_bad_catalogs);
 
-    add_test("monkey", test_monkey);
+    add_test("random/monkey", test_monkey);
 
     return g_test_run();
 }
