@@ -1672,6 +1672,7 @@ static void test_properties(const void *data)
     g_autofree char *speed = try_set_uint(&n, "speed", 1);
     g_autofree char *add = NULL;
 
+    g_assert_nonnull(zero);
     g_assert_nonnull(strstr(zero, "uav must not be 0"));
     g_assert_nonnull(status);
     g_assert_nonnull(speed);
