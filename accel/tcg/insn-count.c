@@ -31,9 +31,13 @@ QEMU_BUILD_BUG_ON(INSN_COUNT_MAX_UNITS + INSN_COUNT_INSN_UNITS >=
 QEMU_BUILD_BUG_ON(TCG_MAX_INSNS * INSN_COUNT_INSN_UNITS >
                   INSN_COUNT_MAX_UNITS);
 
-/* What a budget is to last for, and the least that is handed out for that */
+/*
+ * What a budget is to last for, the least that is handed out for that, and how
+ * many full ones pass before the host's clock is looked at, which takes time
+ */
 #define INSN_COUNT_NS           50000
 #define INSN_COUNT_LEAST_UNITS  256
+#define INSN_COUNT_PACE         8
 
 /* No target describes the start of an instruction with more words */
 #define INSN_COUNT_START_WORDS  4
@@ -367,8 +371,13 @@ static unsigned insn_count_until(CPUState *cpu, TranslationBlock *tb)
 static void insn_count_pace(CPUState *cpu)
 {
     CPUInsnCount *c = insn_count_state(cpu);
-    int64_t now = get_clock(), most;
+    int64_t now, most;
 
+    if (c->most == INSN_COUNT_MAX_UNITS &&
+        c->spent < INSN_COUNT_PACE * INSN_COUNT_MAX_UNITS) {
+        return;
+    }
+    now = get_clock();
     most = c->spent * INSN_COUNT_NS / MAX(now - c->paced, 1);
     most = MAX(most, INSN_COUNT_LEAST_UNITS);
     c->most = MIN(most, INSN_COUNT_MAX_UNITS);

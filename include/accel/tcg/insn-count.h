@@ -32,9 +32,9 @@
  *    instructions can start again, or -icount is on. What the vCPU's own
  *    thread asks for, it sees at the next block. What another thread asks for
  *    (it cannot change the word), it sees when the units run out: after at
- *    most INSN_COUNT_MAX_UNITS in each domain, and fewer while these take more
- *    than 50 microseconds. Stock blocks of x86 can repeat a string instruction
- *    65,536 times before they look.
+ *    most INSN_COUNT_MAX_UNITS in each domain, and soon fewer while these take
+ *    more than 50 microseconds. In stock QEMU, a block of x86 can repeat a
+ *    string instruction 65,536 times before it looks.
  *  - It works the same with MTTCG, -icount, record/replay, and
  *    one-insn-per-tb. It is not there in user-mode binaries and on 32-bit
  *    hosts.
