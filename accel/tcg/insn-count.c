@@ -233,6 +233,24 @@ uint64_t insn_count_read(CPUState *cpu)
     return c->shown;
 }
 
+uint64_t insn_count_peek(CPUState *cpu, unsigned domain, unsigned lane)
+{
+    const InsnCountOps *ops = cpu->cc->tcg_ops->insn_count;
+    static const InsnCountLane insns = { 0, 0, INSN_COUNT_INSNS_BITS };
+    const InsnCountLane *l = lane ? &ops->lane[lane] : &insns;
+    CPUInsnCount *c = insn_count_state(cpu);
+    uint64_t sum;
+    unsigned seq;
+
+    do {
+        seq = seqlock_read_begin(&c->seq);
+        sum = qatomic_read__nocheck(&c->total[domain][lane]);
+        sum += extract64(qatomic_read__nocheck(&c->word[domain][l->word]),
+                         l->shift, l->bits);
+    } while (seqlock_read_retry(&c->seq, seq));
+    return sum;
+}
+
 /* How many units may be counted in @domain before a deadline is reached? */
 static int64_t insn_count_left(CPUState *cpu, const int64_t *due,
                                unsigned domain)

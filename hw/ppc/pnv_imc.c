@@ -2,7 +2,7 @@
  * PowerNV in-memory collection (IMC) counters of a chip
  *
  * The device, its properties, and how the machine uses it. The counters of the
- * nest are in pnv_imc_nest.c.
+ * nest are in pnv_imc_nest.c, those of cores and threads in pnv_imc_core.c.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -12,6 +12,7 @@
 #include "qemu/osdep.h"
 #include "hw/ppc/pnv_imc.h"
 #include "hw/ppc/fdt.h"
+#include "hw/ppc/pnv_xscom.h"
 #include "hw/qdev-properties.h"
 #include "qapi/error.h"
 #include "qapi/visitor.h"
@@ -22,6 +23,10 @@
 
 /* What "nest-synthetic" says instead of a list */
 #define PNV_IMC_DEMO            "demo"
+
+/* Limits of periods: less is no emulator's, more is nobody's wish */
+#define PERIOD_MIN_NS           10000
+#define PERIOD_MAX_NS           1000000000
 
 static bool pnv_imc_event_by_name(void *opaque, const char *text,
                                   uint32_t *offset)
@@ -178,9 +183,32 @@ static void pnv_imc_get_speed(Object *obj, Visitor *v, const char *name,
     visit_type_uint64(v, name, &PNV_IMC(obj)->nest.speed, errp);
 }
 
+static void pnv_imc_get_period(Object *obj, Visitor *v, const char *name,
+                               void *opaque, Error **errp)
+{
+    visit_type_uint64(v, name, (void *)obj + (uintptr_t)opaque, errp);
+}
+
+static void pnv_imc_set_period(Object *obj, Visitor *v, const char *name,
+                               void *opaque, Error **errp)
+{
+    uint64_t *period = (void *)obj + (uintptr_t)opaque, value;
+
+    if (!visit_type_uint64(v, name, &value, errp)) {
+        return;
+    }
+    if (value < PERIOD_MIN_NS || value > PERIOD_MAX_NS) {
+        error_setg(errp, "%s must be from %u to %u", name, PERIOD_MIN_NS,
+                   PERIOD_MAX_NS);
+        return;
+    }
+    *period = value;
+}
+
 static void pnv_imc_reset_hold(Object *obj, ResetType type)
 {
     pnv_imc_nest_reset(PNV_IMC(obj));
+    pnv_imc_core_reset(PNV_IMC(obj));
 }
 
 static void pnv_imc_realize(DeviceState *dev, Error **errp)
@@ -218,17 +246,23 @@ static void pnv_imc_realize(DeviceState *dev, Error **errp)
     memory_region_init_io(&imc->nest_mr, OBJECT(dev), &pnv_imc_nest_ops, imc,
                           "pnv-imc-nest", PNV_IMC_NEST_SIZE);
     pnv_imc_nest_reset(imc);
+    pnv_imc_core_create(imc);
 }
 
 static void pnv_imc_init(Object *obj)
 {
-    PNV_IMC(obj)->uav = PNV_IMC_GET_CLASS(obj)->nest->uav;
+    PnvImc *imc = PNV_IMC(obj);
+
+    imc->uav = PNV_IMC_GET_CLASS(obj)->nest->uav;
+    imc->post_period_ns = SCALE_MS;
+    imc->trace_min_period_ns = 100 * SCALE_US;
 }
 
 static void pnv_imc_finalize(Object *obj)
 {
     PnvImc *imc = PNV_IMC(obj);
 
+    pnv_imc_core_destroy(imc);
     pmu_synthetic_unref(imc->synthetic);
     g_clear_pointer(&imc->events, g_array_unref);
     g_free(imc->nest.words);
@@ -271,6 +305,51 @@ static void pnv_imc_class_init(ObjectClass *klass, void *data)
                               NULL, NULL, NULL);
     object_class_property_set_description(klass, "speed",
         "Nest counters are posted every 2^speed ms");
+    object_class_property_add(klass, "post-period-ns", "uint64",
+                              pnv_imc_get_period, pnv_imc_set_period, NULL,
+                              (void *)offsetof(PnvImc, post_period_ns));
+    object_class_property_set_description(klass, "post-period-ns",
+        "Virtual time between posts of the counters of cores and threads");
+    object_class_property_add(klass, "trace-min-period-ns", "uint64",
+                              pnv_imc_get_period, pnv_imc_set_period, NULL,
+                              (void *)offsetof(PnvImc, trace_min_period_ns));
+    object_class_property_set_description(klass, "trace-min-period-ns",
+        "Virtual time between samples of the trace, if the guest wants more");
+}
+
+static const PnvImcCoreModel pnv_imc_core_p9 = {
+    .event_mask = PNV9_IMC_EVENT_MASK,
+    .htm_mode = PNV9_IMC_HTM_MODE,
+    .scale = 512,
+    .events = pnv_imc_events_p9,
+};
+
+static const PnvImcCoreModel pnv_imc_core_p10 = {
+    .event_mask = PNV10_IMC_EVENT_MASK,
+    .htm_mode = PNV10_IMC_HTM_MODE,
+    .scale = 1,
+    .msr = true,
+    .events = pnv_imc_events_p10,
+};
+
+static hwaddr pnv_imc_core_base_p9(unsigned core)
+{
+    return PNV9_XSCOM_EC_BASE(core);
+}
+
+static hwaddr pnv_imc_quad_base_p9(unsigned core)
+{
+    return PNV9_XSCOM_EQ_BASE(core);
+}
+
+static hwaddr pnv_imc_core_base_p10(unsigned core)
+{
+    return PNV10_XSCOM_EC_BASE(core);
+}
+
+static hwaddr pnv_imc_quad_base_p10(unsigned core)
+{
+    return PNV10_XSCOM_EQ_BASE(core);
 }
 
 static void pnv_imc_p9_class_init(ObjectClass *klass, void *data)
@@ -279,6 +358,9 @@ static void pnv_imc_p9_class_init(ObjectClass *klass, void *data)
 
     ic->catalog = "pnv-imc-4e0200.dtb";
     ic->nest = &pnv_imc_nest_p9;
+    ic->core = &pnv_imc_core_p9;
+    ic->core_base = pnv_imc_core_base_p9;
+    ic->quad_base = pnv_imc_quad_base_p9;
 }
 
 static void pnv_imc_p10_class_init(ObjectClass *klass, void *data)
@@ -287,6 +369,9 @@ static void pnv_imc_p10_class_init(ObjectClass *klass, void *data)
 
     ic->catalog = "pnv-imc-800200.dtb";
     ic->nest = &pnv_imc_nest_p10;
+    ic->core = &pnv_imc_core_p10;
+    ic->core_base = pnv_imc_core_base_p10;
+    ic->quad_base = pnv_imc_quad_base_p10;
 }
 
 static const TypeInfo pnv_imc_types[] = {

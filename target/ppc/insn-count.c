@@ -83,6 +83,14 @@ uint64_t ppc_count_read(PowerPCCPU *cpu, unsigned domain, unsigned lane)
     return c->on ? c->insns.total[domain][lane] - base : base;
 }
 
+uint64_t ppc_count_peek(PowerPCCPU *cpu, unsigned domain, unsigned lane)
+{
+    PPCInsnCount *c = &cpu->insn_count;
+    uint64_t base = c->base[domain][lane];
+
+    return c->on ? insn_count_peek(CPU(cpu), domain, lane) - base : base;
+}
+
 /*
  * Time
  *

@@ -87,6 +87,12 @@ void ppc_count_sync(PowerPCCPU *cpu, uintptr_t ra);
 uint64_t ppc_count_read(PowerPCCPU *cpu, unsigned domain, unsigned lane);
 
 /*
+ * A count without ppc_count_sync(), from any thread with the BQL, if
+ * ppc_count_start() is called with the BQL, too; see insn_count_peek()
+ */
+uint64_t ppc_count_peek(PowerPCCPU *cpu, unsigned domain, unsigned lane);
+
+/*
  * The virtual time, in ns, for which the thread counted and was not halted;
  * and of that, with CTRL[RUN] set. From any thread, with the BQL. Neither goes
  * back, and the second is at most the first of the same moment.
@@ -114,6 +120,12 @@ static inline void ppc_count_sync(PowerPCCPU *cpu, uintptr_t ra)
 }
 
 static inline uint64_t ppc_count_read(PowerPCCPU *cpu, unsigned domain,
+                                      unsigned lane)
+{
+    return 0;
+}
+
+static inline uint64_t ppc_count_peek(PowerPCCPU *cpu, unsigned domain,
                                       unsigned lane)
 {
     return 0;

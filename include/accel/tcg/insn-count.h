@@ -190,6 +190,18 @@ void insn_count_set_due(CPUState *cpu, unsigned domain, const int64_t *due);
  */
 uint64_t insn_count_read(CPUState *cpu);
 
+/**
+ * insn_count_peek: a total, from any thread
+ * @cpu: the vCPU
+ * @domain: one of its domains
+ * @lane: one of its lanes
+ *
+ * It includes what the block has added that the vCPU executes, and which it
+ * may take back: a later look can show less, by at most that. It is exact if
+ * the vCPU is not executing code, or in the last instruction of a block.
+ */
+uint64_t insn_count_peek(CPUState *cpu, unsigned domain, unsigned lane);
+
 /*
  * For accel/tcg
  */
