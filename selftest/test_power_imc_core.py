@@ -15,11 +15,12 @@ ICOUNT = ('-accel', 'tcg,thread=single', '-icount', 'shift=1,sleep=off')
 EVENTS = {
     'powernv9': {'user': 'CPM_CS_INST_USER', 'kernel': 'CPM_CS_INST_KERNEL', 'insns': 'CPM_CS_INST',
                  'clock': 'CPM_32MHZ_CYC', 'cycles': 'CPM_NON_IDLE_PCYC', 'larx': 'CPM_LARX_FIN',
-                 'stcx': 'CPM_STCX_FIN', 'scale': 512, 'core': 249, 'thread': 61},
+                 'stcx': 'CPM_STCX_FIN', 'scale': 512, 'core': 249, 'thread': 61,
+                 'nest': 'nest_phb0_imc/PM_PHB0_CYC/'},
     'powernv10': {'user': 'CPM_PROB_INST', 'kernel': 'CPM_HV_INST', 'insns': 'CPM_NON_IDLE_INST',
                   'clock': 'CPM_NEST_REF_CLK', 'cycles': 'CPM_NON_IDLE_PCYC',
                   'larx': 'CPM_LARX_FIN', 'stcx': 'CPM_STCX_FIN', 'scale': 1, 'core': 50,
-                  'thread': 50},
+                  'thread': 50, 'nest': 'nest_pau_imc/PM_PAU_CYC/'},
 }
 
 
@@ -45,7 +46,7 @@ def counts(lines, events):
 
 
 class Generation:
-    """Tests of one machine; m is set below."""
+    """Tests of one machine, which is set below."""
 
     machine = ''
 
@@ -122,7 +123,7 @@ class Generation:
         lines = in_guest(
             self, 'perf record -q -c 1 -o /tmp/data -e trace_imc/trace_cycles/ '
             'taskset -c 1 spin two 3 2>&1\n'
-            'perf report -i /tmp/data --stdio -n -s comm,symbol 2>/dev/null', self.machine, *ICOUNT)
+            'perf report -i /tmp/data --stdio -n -s comm,symbol 2>/dev/null | cat', self.machine, *ICOUNT)
         rows = [re.match(r' *[\d.]+% +(\d+) +(\S+) +\[(.)\] (\S+)', line) for line in lines]
         rows = [(int(r[1]), r[2], r[3], r[4]) for r in rows if r and r[2] == 'spin']
         total = sum(row[0] for row in rows)
@@ -153,6 +154,7 @@ class Generation:
             f'perf stat -e {user} true && exit 1\n'
             'perf record -o /tmp/data -e trace_imc/trace_cycles/ true && exit 2\n'
             f'perf stat -a -e {core} sleep 0.1 || exit 3\n'
+            f'perf stat -a -e {self.e["nest"]} sleep 0.1 || exit 4\n'
             'kill %1; wait\n'
             f'perf stat -e {user} true || exit 4\n'
             f'perf stat -e {user} sleep 1000 &\nsleep 1\n'

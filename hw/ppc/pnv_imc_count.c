@@ -86,11 +86,6 @@ typedef enum Bank {
     BANKS
 } Bank;
 
-#define BY_STATE(offset, value)                         \
-    { (offset), (value), ANY },                         \
-    { (offset) + 0x800, (value), USER },                \
-    { (offset) + 0x1000, (value), KERNEL }
-
 #define EVENTS_END { PNV_IMC_PAGE_SIZE }
 
 const PnvImcCoreEvent pnv_imc_events_p9[] = {
@@ -125,15 +120,34 @@ const PnvImcCoreEvent pnv_imc_events_p9[] = {
     { 0x648, PROB_CYCLES },
     { 0x680, HV_INSNS },
     { 0x688, HV_CYCLES },
-    BY_STATE(0x800, BUSY),              /* CS_PCYC */
-    BY_STATE(0x808, INSNS),
-    BY_STATE(0x840, ST_CYCLES),         /* CS_CORE_MODE_ST_CCYC */
-    BY_STATE(0x848, SMT2_CYCLES),
-    BY_STATE(0x880, SMT4_CYCLES),
-    BY_STATE(0x8c0, CYCLES),            /* CS_CORE_PCYC */
-    BY_STATE(0x8c8, REF_CYCLES),        /* CS_32MHZ_CYC */
-    BY_STATE(0x900, PURR),              /* CS_SPURR: nothing is scaled */
-    BY_STATE(0x908, PURR),
+    /* Names begin with CS_ from here, those of states end with them */
+    { 0x800, BUSY },                    /* CS_PCYC */
+    { 0x808, INSNS },
+    { 0x840, ST_CYCLES },               /* CS_CORE_MODE_ST_CCYC */
+    { 0x848, SMT2_CYCLES },
+    { 0x880, SMT4_CYCLES },
+    { 0x8c0, CYCLES },                  /* CS_CORE_PCYC */
+    { 0x8c8, REF_CYCLES },              /* CS_32MHZ_CYC */
+    { 0x900, PURR },                    /* CS_SPURR: nothing is scaled */
+    { 0x908, PURR },
+    { 0x1000, BUSY, USER },
+    { 0x1008, INSNS, USER },
+    { 0x1040, ST_CYCLES, USER },
+    { 0x1048, SMT2_CYCLES, USER },
+    { 0x1080, SMT4_CYCLES, USER },
+    { 0x10c0, CYCLES, USER },
+    { 0x10c8, REF_CYCLES, USER },
+    { 0x1100, PURR, USER },
+    { 0x1108, PURR, USER },
+    { 0x1800, BUSY, KERNEL },
+    { 0x1808, INSNS, KERNEL },
+    { 0x1840, ST_CYCLES, KERNEL },
+    { 0x1848, SMT2_CYCLES, KERNEL },
+    { 0x1880, SMT4_CYCLES, KERNEL },
+    { 0x18c0, CYCLES, KERNEL },
+    { 0x18c8, REF_CYCLES, KERNEL },
+    { 0x1900, PURR, KERNEL },
+    { 0x1908, PURR, KERNEL },
     EVENTS_END
 };
 
