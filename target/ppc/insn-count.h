@@ -95,7 +95,8 @@ uint64_t ppc_count_peek(PowerPCCPU *cpu, unsigned domain, unsigned lane);
 /*
  * The virtual time, in ns, for which the thread counted and was not halted;
  * and of that, with CTRL[RUN] set. From any thread, with the BQL. Neither goes
- * back, and the second is at most the first of the same moment.
+ * back, and the second is at most the first of the same moment. If threads take
+ * turns (-accel tcg,thread=single), one that waits for its turn is not halted.
  */
 int64_t ppc_count_busy_ns(PowerPCCPU *cpu);
 int64_t ppc_count_run_ns(PowerPCCPU *cpu);
