@@ -35,18 +35,15 @@ void helper_pnv_imc_ldbar(CPUPPCState *env, uint32_t gpr)
     pnv_imc_ldbar_write(t, env->gpr[gpr]);
 }
 
-/*
- * The block ends here: what it has counted is then up to and with this
- * instruction, and what is to be counted from now on begins with the next one.
- */
 static void gen_ldbar_write(DisasContext *ctx, int sprn, int gprn)
 {
-    /* The first member of what only translate.c knows */
-    DisasContextBase *base = (DisasContextBase *)ctx;
-
-    translator_io_start(base);
+    /*
+     * The block ends here: what it has counted is then up to and with this
+     * instruction, and what is to be counted from now on begins with the next
+     * one. The base is the first member of what only translate.c knows.
+     */
+    translator_io_start((DisasContextBase *)ctx);
     gen_helper_pnv_imc_ldbar(tcg_env, tcg_constant_i32(gprn));
-    base->is_jmp = DISAS_TOO_MANY;
 }
 #endif
 
