@@ -64,7 +64,12 @@ def power():
     status = boot.run(boot.Options(
         'power', smp='2,sockets=2,cores=1,threads=1', run=ui.ROOT / 'guest/power/demo.sh',
         args=['-global', 'pnv-imc.nest-synthetic=demo']), echo)
-    return 0 if nest_rules(lines) else status or 1
+    return 0 if [nest_rules(lines), core_rules(lines)] == [True, True] else status or 1
+
+
+def verdict(good, rule):
+    print(f'{"ok" if good else "FAILED"}: {rule}')
+    return good
 
 
 def nest_rules(lines):
@@ -77,8 +82,22 @@ def nest_rules(lines):
     for chip, count, event in rows if good else ():
         rate = 1e9 if 'CYC' in event else (0xd0 // 8 + 512 * chip) * 256 * 1000
         good = good and abs(count / (rate * time[0]) - 1) < 0.05
-    print(f'\n{"ok" if good else "FAILED"}: clock and reads of both chips are rate x time')
-    return good
+    print()
+    return verdict(good, 'clock and reads of both chips are rate x time')
+
+
+def core_rules(lines):
+    """A program's instructions are counted, and samples are where its time goes."""
+    counts = {m[2]: int(m[1]) for line in lines
+              if (m := re.match(r'\s+(\d+)\s+((?:core|thread)_imc/\w+)/', line))}
+    shares = {m[2]: int(m[1]) for line in lines
+              if (m := re.match(r'\s+[\d.]+%\s+(\d+)\s+spin\s+\[\.\] (heavy|light)', line))}
+    good = verdict(all(100e6 - 512 <= counts.get(f'{pmu}_imc/CPM_CS_INST_USER', 0) < 103e6
+                       for pmu in ('core', 'thread')),
+                   'core and thread counted 100 million instructions')
+    all_samples = sum(shares.values())
+    return verdict(len(shares) == 2 and 0.7 < shares['heavy'] / all_samples < 0.8,
+                   'three of four samples are in the heavy function') and good
 
 
 ARCHES = {'arm': arm, 'x86': x86, 'power': power}
