@@ -64,7 +64,7 @@ def power():
     status = boot.run(boot.Options(
         'power', smp='2,sockets=2,cores=1,threads=1', run=ui.ROOT / 'guest/power/demo.sh',
         args=['-global', 'pnv-imc.nest-synthetic=demo']), echo)
-    return 0 if [nest_rules(lines), core_rules(lines)] == [True, True] else status or 1
+    return 0 if all([nest_rules(lines), core_rules(lines)]) else status or 1
 
 
 def verdict(good, rule):

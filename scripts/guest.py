@@ -202,7 +202,8 @@ def release_kernel(name, release):
                 apt.update()
             [image] = apt.fetch(apt.depends(arch.kernel, r'linux-image-\d'),
                                 what=f'kernel of {arch.debian} in Debian {release}')
-            extract_kernel(image, path.parent)
+            with ui.Step(f'unpack the kernel of Debian {release}'):
+                extract_kernel(image, path.parent)
     return path
 
 

@@ -76,8 +76,9 @@ def cmd_boot(opt):
     graph('stock' if opt.stock else 'qemu', f'guest-{opt.arch}')
     options = boot.Options(
         opt.arch, smp=opt.smp, machine=opt.machine, cpu=opt.cpu, memory=opt.memory,
-        kernel=opt.kernel, release=opt.release, append=opt.append, files=files, packages=packages, run=opt.run,
-        acpi=opt.acpi, stock=opt.stock, timeout=opt.timeout, args=opt.args)
+        kernel=opt.kernel, release=opt.release, append=opt.append, files=files,
+        packages=packages, run=opt.run, acpi=opt.acpi, stock=opt.stock, timeout=opt.timeout,
+        args=opt.args)
     if opt.run:
         return boot.run(options)
     return boot.shell(options)

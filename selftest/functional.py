@@ -47,6 +47,16 @@ def in_guest(script, name='arm', hear=None, **options):
     return status, lines
 
 
+def in_sound_guest(test, script, name, *args, **options):
+    """The lines that a script prints; it must not fail, and the kernel have no trouble."""
+    status, lines = in_guest(
+        f'{script}\n[ $? = 0 ] || exit 98\n'
+        "dmesg | grep -E -A 30 'Oops|BUG:|Call Trace' && exit 99\nexit 0",
+        name, args=[str(a) for a in args], **options)
+    test.assertEqual(status, 0, '\n'.join(lines[-60:]))
+    return lines
+
+
 def tap_lines(lines):
     """Yield (holds, rule) of TAP that a guest program printed."""
     for line in lines:

@@ -15,7 +15,7 @@ functional.need(functional.emulator('ppc64'), functional.emulator('ppc64', 'stoc
 # Firmware finds nothing to boot. Time is the instruction count, so that runs can be compared.
 ARGS = ('-accel', 'tcg', '-icount', 'shift=1,sleep=off', '-rtc', 'base=2000-01-01,clock=vm',
         '-nodefaults', '-display', 'none', '-m', '1G')
-MACHINES = {'powernv9': 3000, 'powernv10': 3000}     # blocks to look at; pseries has no firmware here
+MACHINES = {'powernv9': 3000, 'powernv10': 3000}    # blocks to look at
 SIZE = 800      # of a block in the log, at most, on average
 # What may differ from one process to the next: addresses of blocks
 NOISE = re.compile(r'(?<=exit_tb )\S+')
