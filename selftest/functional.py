@@ -3,7 +3,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Helpers of the functional tests: what must be built, and booting."""
 
+import functools
 import os
+import re
 import subprocess
 import unittest
 
@@ -55,6 +57,44 @@ def in_sound_guest(test, script, name, *args, **options):
         name, args=[str(a) for a in args], **options)
     test.assertEqual(status, 0, '\n'.join(lines[-60:]))
     return lines
+
+
+def part(script):
+    """A test of a OneGuest: it gets the lines that script(class), its part, prints."""
+    def decorate(test):
+        @functools.wraps(test)
+        def run(self):
+            status, lines = self.parts.get(test.__name__, (None, ['the guest did not get there']))
+            self.assertEqual(status, 0, '\n'.join(lines[-60:]))
+            test(self, lines)
+        run.script = script
+        return run
+    return decorate
+
+
+class OneGuest(unittest.TestCase):
+    """Tests that share a guest, which runs the scripts of all of them, one by one.
+
+    A script fails if its status is not 0, or if the kernel had trouble meanwhile.
+    """
+
+    boot = {}           # options of in_guest()
+
+    @classmethod
+    def setUpClass(cls):
+        tests = [(name, getattr(cls, name)) for name in dir(cls) if name.startswith('test_')]
+        lines = in_guest('\n'.join(
+            f"echo '@@part {name}'\n(\n{test.script(cls)}\n)\nstatus=$?\n"
+            "dmesg -c | grep -E -A 30 'Oops|BUG:|Call Trace' && status=99\n"
+            'echo "@@end $status"' for name, test in tests), **cls.boot)[1]
+        cls.parts = {}
+        for line in lines:
+            if match := re.fullmatch(r'@@part (\w+)', line):
+                name, seen = match[1], []
+            elif match := re.fullmatch(r'@@end (\d+)', line):
+                cls.parts[name] = int(match[1]), seen
+            else:
+                seen.append(line)
 
 
 def tap_lines(lines):

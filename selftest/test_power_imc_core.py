@@ -2,14 +2,16 @@
 """Core, thread and trace IMC through unmodified skiboot, Linux and perf, on both generations."""
 
 import re
+import tempfile
 import unittest
 
 import functional
+import ui
+from functional import part
 
 functional.need(functional.emulator('ppc64'), *functional.guest_files('power'))
 
-SMP = '4,sockets=1,cores=2,threads=2'
-ICOUNT = ('-accel', 'tcg,thread=single', '-icount', 'shift=1,sleep=off')
+ICOUNT = ['-accel', 'tcg,thread=single', '-icount', 'shift=1,sleep=off', '-seed', '1']
 
 # The same on both, by what perf calls it: user's instructions; time at a constant rate, in Hz
 EVENTS = {
@@ -24,11 +26,6 @@ EVENTS = {
 }
 
 
-def in_guest(test, script, machine, *args, smp=SMP, **options):
-    return functional.in_sound_guest(test, script, 'power', *args, machine=machine, smp=smp,
-                                     **options)
-
-
 def stat(events, what, options=''):
     """perf stat of some events, one line each: CPU (with -A), count, unit, event..."""
     return f'perf stat -x, {options} ' + ' '.join(f'-e {e}' for e in events) + f' {what} 2>&1'
@@ -40,26 +37,175 @@ def counts(lines, events):
     return [[int(row[0]) for row in rows if row[2] == event] for event in events]
 
 
-class Generation:
-    """Tests of one machine, which is set below."""
+def record(options, what):
+    """perf record of the trace."""
+    return f'perf record -q -c 1 -o /tmp/data -e trace_imc/trace_cycles/ {options} {what} 2>&1'
+
+
+# Linux takes all samples of a CPU for samples of the process that it finds there at the
+# end. The program is where non-PIE programs are.
+SAMPLES = ("\nperf script -i /tmp/data -F cpu,ip 2> /dev/null | "
+           "sed 's/ \\+10[0-9a-f]\\{6\\}$/ spin/' | sort | uniq -c | grep spin")
+
+
+def samples(lines):
+    """{CPU: number of samples in the program} of SAMPLES."""
+    found = [re.fullmatch(r' *(\d+) +\[(\d+)\] spin', line) for line in lines]
+    return {int(match[2]): int(match[1]) for match in found if match}
+
+
+def guest(machine, smp, args=(), **options):
+    """Options of a guest."""
+    return {'name': 'power', 'machine': machine, 'smp': smp, 'args': list(args), **options}
+
+
+class Names:
+    """Events of one machine, which classes set."""
 
     machine = ''
 
-    def setUp(self):
-        self.e = EVENTS[self.machine]
+    @classmethod
+    def event(cls, pmu, what):
+        return f'{pmu}_imc/{EVENTS[cls.machine][what]}/'
 
-    def event(self, pmu, what):
-        return f'{pmu}_imc/{self.e[what]}/'
+    @classmethod
+    def e(cls, what):
+        return EVENTS[cls.machine][what]
 
-    def test_core(self):
+
+class Threads(Names):
+    """Two cores with two threads each."""
+
+    @part(lambda cls: (
+        'for cpu in 0 1 2 3; do ' + stat([cls.event('thread', 'user')],
+                                         'taskset -c $cpu spin count 100') + '; done\n'
+        # While another one runs on the same thread, and on the other thread of the core
+        'taskset -c 1 spin two 1000 & one=$!\ntaskset -c 0 spin two 1000 & two=$!\n'
+        + stat([cls.event('thread', 'user')], 'taskset -c 1 spin count 100') + '\n'
+        # With many changes of context
+        + stat([cls.event('thread', 'user')], 'taskset -c 1,3 spin count 100') + '\n'
+        + stat([cls.event('thread', 'user')], 'spin idle 0.5') + '\nkill $one $two'))
+    def test_thread(self, lines):
+        """thread_imc: a program's instructions, wherever it runs, and only its own"""
+        [found] = counts(lines, [self.event('thread', 'user')])
+        self.assertEqual(len(found), 7)
+        for count in found[:6]:
+            # And those of perf, taskset, and the start of the program
+            self.assertGreaterEqual(count, 100e6 - self.e('scale'))
+            self.assertLess(count, 101e6)
+        self.assertLess(found[6], 1e6)
+
+    @part(lambda cls: stat([cls.event('core', w) for w in ('larx', 'stcx')],
+                           "sh -c 'for i in $(seq 200); do : | :; done'", '-a'))
+    def test_locks(self, lines):
+        """core_imc: every program has some load-and-reserve and store-conditional"""
+        [[larx], [stcx]] = counts(lines, [self.event('core', w) for w in ('larx', 'stcx')])
+        self.assertGreater(stcx, 200 * 10)
+        # Each store is behind a load, but not each load before a store
+        self.assertGreaterEqual(larx + 4 * self.e('scale'), stcx)
+
+    @part(lambda cls: record('-C 3', 'taskset -c 0 spin idle 2') + '\n'
+          'perf report -i /tmp/data --stdio -n -s symbol 2>/dev/null | grep Samples: ; '
+          'perf script -i /tmp/data -F cpu 2>/dev/null | sort | uniq -c')
+    def test_trace_idle(self, lines):
+        """trace_imc: a thread that is idle most of the time has few samples"""
+        found = [line for line in lines if 'Samples:' in line]
+        number = int(re.search(r'Samples: (\d+)', found[0])[1]) if found else 0
+        # Of 20000; there are some, as the kernel does something now and then
+        self.assertLess(number, 2000)
+
+    @part(lambda cls: 'grep PMI /proc/interrupts > /tmp/before\n' + record(
+        '-a', "sh -c 'taskset -c 0 spin two 0.3 & taskset -c 3 spin two 0.3; wait'") + '\n'
+          'grep PMI /proc/interrupts | diff /tmp/before - && cat /tmp/before'
+          + SAMPLES)
+    def test_trace_all(self, lines):
+        """trace_imc -a: all CPUs at once, and no performance monitor interrupt"""
+        self.assertEqual(len([line for line in lines if 'PMI:' in line]), 1, lines)
+        found = samples(lines)
+        # 100 us apart: trace-min-period-ns; a loaded host takes a part of its time away
+        for cpu in (0, 3):
+            self.assertGreater(found.get(cpu, 0), 0.3 * 3000, lines)
+
+    @part(lambda cls: (
+        f'perf stat -a -e {cls.event("core", "clock")} sleep 1000 & pid=$!\nsleep 1\n'
+        f'perf stat -e {cls.event("thread", "user")} true && exit 1\n'
+        + record('', 'true') + ' && exit 2\n'
+        f'perf stat -a -e {cls.event("core", "clock")} sleep 0.1 || exit 3\n'
+        f'perf stat -a -e {cls.e("nest")} sleep 0.1 || exit 4\n'
+        'kill $pid; wait\n'
+        f'perf stat -e {cls.event("thread", "user")} true || exit 4\n'
+        f'perf stat -e {cls.event("thread", "user")} sleep 1000 & pid=$!\nsleep 1\n'
+        f'perf stat -a -e {cls.event("core", "clock")} sleep 0.1 && exit 5\n'
+        'kill $pid; wait; true'))
+    def test_busy(self, lines):
+        """core, thread and trace exclude each other: EBUSY; the nest goes with each"""
+        self.assertIn('busy', '\n'.join(lines).lower())
+
+    @part(lambda cls: (
+        'for pmu in core thread; do\n'
+        'd=/sys/bus/event_source/devices/${pmu}_imc/events\nn=0; all=\n'
+        'for f in $d/*; do case $f in *.scale|*.unit) continue;; esac\n'
+        'n=$((n + 1)); all="$all -e ${pmu}_imc/$(basename $f)/"\n'
+        'done\n'
+        'if [ $pmu = core ]; then o=-a; else o=; fi\n'
+        "good=$(perf stat -x, $o $all true 2>&1 | grep -cE '^[0-9]+,')\n"
+        'echo "$pmu $n $good"\ndone'))
+    def test_every_event(self, lines):
+        """every event of core_imc and thread_imc can be read"""
+        for pmu in ('core', 'thread'):
+            self.assertIn(f'{pmu} {self.e(pmu)} {self.e(pmu)}', lines)
+
+    @part(lambda cls: (
+        'rm -f /tmp/done\n'
+        + stat([cls.event('core', 'clock')], "sh -c 'until [ -e /tmp/done ]; do sleep 0.1; done'",
+               '-a') + ' & pid=$!\n'
+        'sleep 0.5\ncd /sys/devices/system/cpu\n'
+        'for n in 3 2 1; do echo 0 > cpu$n/online || exit 1; done\n'
+        'mask=/sys/bus/event_source/devices/core_imc/cpumask\n'
+        'echo "mask $(cat $mask)"\n'
+        'for n in 1 2 3; do echo 1 > cpu$n/online || exit 2; done\n'
+        'echo "mask $(cat $mask)"\n'
+        'touch /tmp/done; wait $pid\n'
+        + stat([cls.event('core', 'user')], 'taskset -c 3 spin count 100', '-C 2') + '\n'
+        + stat([cls.event('thread', 'user')], 'taskset -c 3 spin count 100') + '\n'
+        + record('-C 3', 'taskset -c 3 spin two 0.3')
+        + SAMPLES))
+    def test_hotplug(self, lines):
+        """CPUs go and come back: while cores are counted, and then count as before"""
+        self.assertEqual([line for line in lines if 'mask' in line], ['mask 0', 'mask 0,2'])
+        # Core 0 counted all the time, which was more than half a second
+        [[clock]] = counts(lines, [self.event('core', 'clock')])
+        self.assertGreater(clock, 0.4 * 32e6)
+        [[core], [thread]] = counts(lines, [self.event('core', 'user'),
+                                            self.event('thread', 'user')])
+        self.assertAlmostEqual(core, 100e6, delta=2e6)
+        self.assertAlmostEqual(thread, 100e6, delta=1e6)
+        self.assertGreater(samples(lines)[3], 0.3 * 3000)
+
+
+class Power9(Threads, functional.OneGuest):
+    machine = 'powernv9'
+    boot = guest(machine, '4,sockets=1,cores=2,threads=2')
+
+
+class Power10(Threads, functional.OneGuest):
+    machine = 'powernv10'
+    boot = guest(machine, '4,sockets=1,cores=2,threads=2')
+
+
+class Steady(Names):
+    """Two cores with two threads each, with -icount."""
+
+    CORE = ['user', 'kernel', 'insns', 'clock', 'cycles']
+
+    @part(lambda cls: '\n'.join(stat([cls.event('core', w) for w in cls.CORE],
+                                     'taskset -c 0 spin count 400', f'-C {cpu}')
+                                for cpu in (0, 2)))
+    def test_core(self, lines):
         """core_imc: instructions of a program, time, and each core its own"""
-        what = ['user', 'kernel', 'insns', 'clock', 'cycles']
-        events = [self.event('core', w) for w in what]
-        lines = in_guest(
-            self, stat(events, 'taskset -c 0 spin count 400', '-C 0') + '\n'
-            + stat(events, 'taskset -c 0 spin count 400', '-C 2'), self.machine, *ICOUNT)
-        here = {w: c[0] for w, c in zip(what, counts(lines, events))}
-        other = {w: c[1] for w, c in zip(what, counts(lines, events))}
+        both = counts(lines, [self.event('core', w) for w in self.CORE])
+        here = {w: c[0] for w, c in zip(self.CORE, both)}
+        other = {w: c[1] for w, c in zip(self.CORE, both)}
         self.assertAlmostEqual(here['user'], 400e6, delta=0.01 * 400e6)
         self.assertLess(other['user'], 0.01 * 400e6)
         # Counts of user and kernel are all counts, but for what is between two reads.
@@ -69,11 +215,10 @@ class Generation:
         self.assertAlmostEqual(here['cycles'], 2 * here['insns'], delta=0.05 * here['cycles'])
         self.assertGreaterEqual(here['clock'], 2 * 400e6 * 32 / 1000)
 
-    def test_clock(self):
+    @part(lambda cls: stat([cls.event('core', 'clock')], '',
+                           '-a -A -I 1000 --interval-count 4'))
+    def test_clock(self, lines):
         """core_imc: a clock of 32 MHz on each core, at each interval"""
-        event = self.event('core', 'clock')
-        lines = in_guest(self, f'perf stat -x, -a -A -I 1000 --interval-count 4 -e {event} 2>&1',
-                         self.machine, *ICOUNT)
         rows = [line.split(',') for line in lines if '_imc/' in line]
         self.assertEqual(len(rows), 4 * 2)
         before = {}
@@ -83,43 +228,10 @@ class Generation:
                 self.assertAlmostEqual(float(count), expected, delta=0.01 * expected)
             before[cpu] = float(when)
 
-    def test_thread(self):
-        """thread_imc: a program's instructions, wherever it runs, and only its own"""
-        event = self.event('thread', 'user')
-        lines = in_guest(
-            self, 'for cpu in 0 1 2 3; do ' + stat([event], 'taskset -c $cpu spin count 100')
-            + '; done\n'
-            # While another one runs on the same thread, and on the other thread of the core
-            'taskset -c 1 spin two 1000 &\ntaskset -c 0 spin two 1000 &\n'
-            + stat([event], 'taskset -c 1 spin count 100') + '\n'
-            # With many changes of context
-            + stat([event], 'taskset -c 1,3 spin count 100') + '\n'
-            + stat([event], 'spin idle 0.5') + '\nkill %1 %2', self.machine)
-        [found] = counts(lines, [event])
-        self.assertEqual(len(found), 7)
-        for count in found[:6]:
-            # And those of perf, taskset, and the start of the program
-            self.assertGreaterEqual(count, 100e6 - self.e['scale'])
-            self.assertLess(count, 101e6)
-        self.assertLess(found[6], 1e6)
-
-    def test_locks(self):
-        """core_imc: every program has some load-and-reserve and store-conditional"""
-        events = [self.event('core', w) for w in ('larx', 'stcx')]
-        lines = in_guest(self, stat(events, "sh -c 'for i in $(seq 200); do : | :; done'", '-a'),
-                         self.machine)
-        [[larx], [stcx]] = counts(lines, events)
-        self.assertGreater(stcx, 200 * 10)
-        # Each store is behind a load, but not each load before a store
-        self.assertGreaterEqual(larx + 4 * self.e['scale'], stcx)
-
-    def test_trace(self):
+    @part(lambda cls: record('', 'taskset -c 1 spin two 3') + '\n'
+          'perf report -i /tmp/data --stdio -n -s comm,symbol 2>/dev/null | cat')
+    def test_trace(self, lines):
         """trace_imc: samples are where the time is spent"""
-        lines = in_guest(
-            self, 'perf record -q -c 1 -o /tmp/data -e trace_imc/trace_cycles/ '
-            'taskset -c 1 spin two 3 2>&1\n'
-            'perf report -i /tmp/data --stdio -n -s comm,symbol 2>/dev/null | cat',
-            self.machine, *ICOUNT)
         rows = [re.match(r' *[\d.]+% +(\d+) +(\S+) +\[(.)\] (\S+)', line) for line in lines]
         rows = [(int(r[1]), r[2], r[3], r[4]) for r in rows if r and r[2] == 'spin']
         total = sum(row[0] for row in rows)
@@ -130,88 +242,113 @@ class Generation:
         self.assertGreaterEqual(both, 0.95 * total)
         self.assertAlmostEqual(by_name['heavy'] / both, 0.75, delta=0.05)
 
-    def test_trace_idle(self):
-        """trace_imc: a thread that is idle most of the time has few samples"""
-        lines = in_guest(
-            self, 'perf record -q -c 1 -C 3 -o /tmp/data -e trace_imc/trace_cycles/ '
-            'taskset -c 0 spin idle 2 2>&1\n'
-            'perf report -i /tmp/data --stdio -n -s symbol 2>/dev/null | grep Samples: ; '
-            'perf script -i /tmp/data -F cpu 2>/dev/null | sort | uniq -c', self.machine)
-        samples = [line for line in lines if 'Samples:' in line]
-        number = int(re.search(r'Samples: (\d+)', samples[0])[1]) if samples else 0
-        # Of 20000; there are some, as the kernel does something now and then
-        self.assertLess(number, 2000)
 
-    def test_busy(self):
-        """core, thread and trace exclude each other: EBUSY; the nest goes with each"""
-        core, user = self.event('core', 'clock'), self.event('thread', 'user')
-        lines = in_guest(
-            self, f'perf stat -a -e {core} sleep 1000 &\nsleep 1\n'
-            f'perf stat -e {user} true && exit 1\n'
-            'perf record -o /tmp/data -e trace_imc/trace_cycles/ true && exit 2\n'
-            f'perf stat -a -e {core} sleep 0.1 || exit 3\n'
-            f'perf stat -a -e {self.e["nest"]} sleep 0.1 || exit 4\n'
-            'kill %1; wait\n'
-            f'perf stat -e {user} true || exit 4\n'
-            f'perf stat -e {user} sleep 1000 &\nsleep 1\n'
-            f'perf stat -a -e {core} sleep 0.1 && exit 5\n'
-            'kill %1; wait; true', self.machine)
-        self.assertIn('busy', '\n'.join(lines).lower())
-
-    def test_every_event(self):
-        """every event of core_imc and thread_imc can be read"""
-        lines = in_guest(
-            self, 'for pmu in core thread; do\n'
-            'd=/sys/bus/event_source/devices/${pmu}_imc/events\nn=0; bad=0\n'
-            'for f in $d/*; do case $f in *.scale|*.unit) continue;; esac\n'
-            'n=$((n + 1))\n'
-            'if [ $pmu = core ]; then o=-a; else o=; fi\n'
-            'perf stat -x, $o -e ${pmu}_imc/$(basename $f)/ true 2>&1 | '
-            "grep -qE '^[0-9]+,' || bad=$((bad + 1))\n"
-            'done\necho "$pmu $n $bad"\ndone', self.machine, timeout=500)
-        self.assertIn(f'core {self.e["core"]} 0', lines)
-        self.assertIn(f'thread {self.e["thread"]} 0', lines)
-
-
-class Power9(Generation, unittest.TestCase):
+class SteadyPower9(Steady, functional.OneGuest):
     machine = 'powernv9'
+    boot = guest(machine, '4,sockets=1,cores=2,threads=2', ICOUNT)
 
-    def test_threads(self):
-        """0 to 2 busy threads add up to the time, and the time to what threads do"""
-        names = [f'{n}THRD_NON_IDLE_PCYC' for n in range(5)] + ['CCYC', 'NON_IDLE_PCYC']
-        events = [f'core_imc/CPM_{name}/' for name in names]
-        # One group has one moment; perf cannot group them, so the program is what is measured.
-        lines = in_guest(self, stat(events, "sh -c 'taskset -c 0 spin two 2 & "
-                                    "taskset -c 1 spin two 1; wait'", '-C 0'),
-                         self.machine, *ICOUNT)
-        c = [column[0] for column in counts(lines, events)]
+
+class SteadyPower10(Steady, functional.OneGuest):
+    machine = 'powernv10'
+    boot = guest(machine, '4,sockets=1,cores=2,threads=2', ICOUNT)
+
+
+class FourThreads(functional.OneGuest):
+    """One core with four threads."""
+
+    NAMES = [f'{n}THRD_NON_IDLE_PCYC' for n in range(5)] + ['CCYC', 'NON_IDLE_PCYC',
+                                                            'CS_CORE_MODE_SMT4_CCYC']
+    EVENTS = [f'core_imc/CPM_{name}/' for name in NAMES]
+    boot = guest('powernv9', '4,sockets=1,cores=1,threads=4', ICOUNT)
+
+    # One group has one moment; perf cannot group them, so the program is what is measured.
+    @part(lambda cls: stat(cls.EVENTS, "sh -c 'for n in 0 1 2 3; do taskset -c $n spin two "
+                                       "$((4 - n)) & done; wait'", '-C 0'))
+    def test_threads(self, lines):
+        """0 to 4 busy threads add up to the time, and the time to what threads do"""
+        c = [column[0] for column in counts(lines, self.EVENTS)]
         self.assertAlmostEqual(sum(c[:5]), c[5], delta=0.01 * c[5])
         self.assertAlmostEqual(sum(n * c[n] for n in range(5)), c[6], delta=0.01 * c[6])
-        self.assertGreater(c[2], 0.7e9)
-        self.assertGreater(c[1], 0.7e9)
-        self.assertEqual(c[3:5], [0, 0])
-
-    def test_big_core(self):
-        """a big core: all its threads are in one count"""
-        event = self.event('core', 'user')
-        lines = in_guest(self, 'cat /sys/bus/event_source/devices/core_imc/cpumask\n'
-                         'for cpu in 0 1 2 3; do '
-                         + stat([event], 'taskset -c $cpu spin count 100', '-C 0') + '; done',
-                         'powernv9,big-core=on', smp='4,sockets=1,cores=1,threads=4')
-        [found] = counts(lines, [event])
-        for count in found:
-            self.assertAlmostEqual(count, 100e6, delta=2e6)
+        # Programs end a second apart
+        for busy in range(1, 5):
+            self.assertGreater(c[busy], 0.7e9)
+        self.assertAlmostEqual(c[7], c[5], delta=0.01 * c[5])
 
 
-class Power10(Generation, unittest.TestCase):
+class EightThreads(Names):
+    """A big core: two cores that are one for the software."""
+
+    @part(lambda cls: 'echo "mask $(cat /sys/bus/event_source/devices/core_imc/cpumask)"\n'
+          'for cpu in 0 1 2 3 4 5 6 7; do '
+          + stat([cls.event('core', 'user')], 'taskset -c $cpu spin count 100', '-C 0') + '\n'
+          + stat([cls.event('thread', 'user')], 'taskset -c $cpu spin count 100') + '\ndone')
+    def test_counts(self, lines):
+        """a big core: all its threads are in one count, and each in its own"""
+        self.assertIn('mask 0', lines)
+        for pmu in ('core', 'thread'):
+            [found] = counts(lines, [self.event(pmu, 'user')])
+            self.assertEqual(len(found), 8)
+            for count in found:
+                self.assertAlmostEqual(count, 100e6, delta=2e6)
+
+
+class EightThreadsPower9(EightThreads, functional.OneGuest):
+    machine = 'powernv9'
+    boot = guest('powernv9,big-core=on', '8,sockets=1,cores=1,threads=8')
+
+
+class EightThreadsPower10(EightThreads, functional.OneGuest):
     machine = 'powernv10'
+    boot = guest('powernv10,big-core=on', '8,sockets=1,cores=1,threads=8')
 
-    def test_lpar_per_core(self):
+
+class TwoChips(Names):
+    """Two chips with two cores of one thread."""
+
+    @part(lambda cls: 'echo "mask $(cat /sys/bus/event_source/devices/core_imc/cpumask)"\n'
+          'for cpu in 0 1 2 3; do for other in 0 1 2 3; do '
+          + stat([cls.event('core', 'user')], 'taskset -c $cpu spin count 50', '-C $other')
+          + '; done; ' + stat([cls.event('thread', 'user')], 'taskset -c $cpu spin count 50')
+          + '; done')
+    def test_counts(self, lines):
+        """each core of each chip has its own counts"""
+        self.assertIn('mask 0-3', lines)
+        [core], [thread] = (counts(lines, [self.event(pmu, 'user')]) for pmu in ('core', 'thread'))
+        self.assertEqual((len(core), len(thread)), (16, 4))
+        for cpu in range(4):
+            self.assertAlmostEqual(thread[cpu], 50e6, delta=1e6)
+            for other in range(4):
+                self.assertAlmostEqual(core[4 * cpu + other], 50e6 * (cpu == other), delta=2e6)
+
+    @part(lambda cls: record('-a', "sh -c 'taskset -c 1 spin two 0.3; taskset -c 2 spin two 0.3'")
+          + SAMPLES)
+    def test_trace(self, lines):
+        """each core of each chip has its own trace"""
+        found = samples(lines)
+        for cpu in range(4):
+            if cpu in (1, 2):
+                self.assertGreater(found.get(cpu, 0), 0.3 * 3000)
+            else:       # the shell
+                self.assertLess(found.get(cpu, 0), 0.1 * 3000)
+
+
+class TwoChipsPower9(TwoChips, functional.OneGuest):
+    machine = 'powernv9'
+    boot = guest(machine, '4,sockets=2,cores=2,threads=1', memory='4G')
+
+
+class TwoChipsPower10(TwoChips, functional.OneGuest):
+    machine = 'powernv10'
+    boot = guest(machine, '4,sockets=2,cores=2,threads=1', memory='4G')
+
+
+class LparPerCore(Names, functional.OneGuest):
+    machine = 'powernv10'
+    boot = guest('powernv10,lpar-per-core=on', '4,sockets=1,cores=2,threads=2')
+
+    @part(lambda cls: 'taskset -c 0 spin two 1000 & pid=$!\n' + stat(
+        [cls.event('thread', 'user')], 'taskset -c 1 spin count 100') + '\nkill $pid')
+    def test_thread(self, lines):
         """thread_imc with lpar-per-core=on, where a thread writes some SPRs of its core"""
-        event = self.event('thread', 'user')
-        lines = in_guest(
-            self, 'taskset -c 0 spin two 1000 &\n'
-            + stat([event], 'taskset -c 1 spin count 100') + '\nkill %1',
-            'powernv10,lpar-per-core=on')
-        [[found]] = counts(lines, [event])
+        [[found]] = counts(lines, [self.event('thread', 'user')])
         self.assertAlmostEqual(found, 100e6, delta=1e6)

@@ -232,6 +232,7 @@ static void pnv_imc_realize(DeviceState *dev, Error **errp)
     if (!imc->events) {
         return;
     }
+    pnv_imc_nest_resolve(imc);
     if (imc->events->len) {
         last = &g_array_index(imc->events, PnvImcEvent, imc->events->len - 1);
         imc->nest.frames = last->offset / PNV_IMC_GROUP_SIZE + 1;

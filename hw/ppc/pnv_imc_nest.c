@@ -18,7 +18,11 @@
  *  - the status is never 0 ("initializing"), not even for a moment: firmware
  *    takes that for absent microcode and gives up;
  *  - commands that do not exist pause, as in newer microcode, and are consumed;
- *  - an error status goes away when the word that caused it is mended;
+ *  - an error status goes away when the word that caused it is mended, and a
+ *    bad speed is told before a bad mode; a change of speed starts nothing
+ *    that is paused;
+ *  - a vector of 0 is taken as it is, and means that no unit exists: the
+ *    default is put in only at a reset;
  *  - all groups are posted at the chosen speed, and between two groups of one
  *    post there is no gap.
  *
@@ -177,7 +181,7 @@ static const PnvImcNestModel *model(PnvImc *imc)
     return PNV_IMC_GET_CLASS(imc)->nest;
 }
 
-static bool unit_exists(PnvImc *imc, const char *unit)
+static void resolve_unit(PnvImc *imc, PnvImcEvent *event)
 {
     const PnvImcUnit *u;
     unsigned i;
@@ -186,29 +190,50 @@ static bool unit_exists(PnvImc *imc, const char *unit)
         for (i = 0; i < u->count; i++) {
             g_autofree char *name = g_strdup_printf(u->name, i);
 
-            if (!strcmp(name, unit)) {
-                unsigned bit = u->bit + i * u->step;
-                uint64_t field = extract64(imc->nest.uav,
-                                           64 - bit - u->width, u->width);
-
-                return u->value ? field == u->value : field != 0;
+            if (!strcmp(name, event->unit)) {
+                event->exists = u;
+                event->bit = u->bit + i * u->step;
+                return;
             }
         }
     }
-    return true;
 }
 
-static uint64_t clock_frequency(PnvImc *imc, const PnvImcEvent *event)
+static void resolve_clock(PnvImc *imc, PnvImcEvent *event)
 {
     const PnvImcClock *c;
 
     for (c = model(imc)->clocks; c->unit; c++) {
         if (g_str_has_prefix(event->unit, c->unit) &&
             g_pattern_match_simple(c->event, event->name)) {
-            return c->hz;
+            event->hz = c->hz;
+            return;
         }
     }
-    return 0;
+}
+
+void pnv_imc_nest_resolve(PnvImc *imc)
+{
+    unsigned i;
+
+    for (i = 0; i < imc->events->len; i++) {
+        PnvImcEvent *event = &g_array_index(imc->events, PnvImcEvent, i);
+
+        resolve_unit(imc, event);
+        resolve_clock(imc, event);
+    }
+}
+
+static bool unit_exists(PnvImc *imc, const PnvImcEvent *event)
+{
+    const PnvImcUnit *u = event->exists;
+    uint64_t field;
+
+    if (!u) {
+        return true;
+    }
+    field = extract64(imc->nest.uav, 64 - event->bit - u->width, u->width);
+    return u->value ? field == u->value : field != 0;
 }
 
 uint64_t pnv_imc_nest_status(PnvImc *imc)
@@ -347,11 +372,11 @@ void pnv_imc_nest_update(PnvImc *imc)
 
     for (i = 0; i < imc->events->len; i++) {
         PnvImcWord *w = &n->words[e[i].offset / 8];
-        uint64_t hz = clock_frequency(imc, &e[i]);
+        uint64_t hz = e[i].hz;
 
         /* Units can share a word, which then counts if any of them exists */
         if (pnv_imc_nest_reserved(imc, e[i].offset) ||
-            !unit_exists(imc, e[i].unit)) {
+            !unit_exists(imc, &e[i])) {
             continue;
         }
         /* But it counts no clock: that of which unit? */

@@ -75,12 +75,19 @@ OBJECT_DECLARE_TYPE(PnvImc, PnvImcClass, PNV_IMC)
  * @name: name of the event, with its prefix
  * @offset: of the counter in the nest area, a multiple of 8
  * @scale: what one count in memory stands for
+ * @hz: frequency if it is a clock, or 0
+ * @exists: how the availability vector tells that the unit exists; NULL if it
+ *          always does
+ * @bit: first bit of its field there
  */
 typedef struct PnvImcEvent {
     char *unit;
     char *name;
     uint32_t offset;
     uint32_t scale;
+    uint64_t hz;
+    const struct PnvImcUnit *exists;
+    uint8_t bit;
 } PnvImcEvent;
 
 /**
@@ -325,6 +332,9 @@ GArray *pnv_imc_catalog_load(const char *file, Error **errp);
 
 extern const PnvImcNestModel pnv_imc_nest_p9, pnv_imc_nest_p10;
 extern const MemoryRegionOps pnv_imc_nest_ops;
+
+/* Fill in what the model knows of the events in the catalog. */
+void pnv_imc_nest_resolve(PnvImc *imc);
 
 /* The events and the time since when they are counted have changed. */
 void pnv_imc_nest_update(PnvImc *imc);
