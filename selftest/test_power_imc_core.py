@@ -2,11 +2,8 @@
 """Core, thread and trace IMC through unmodified skiboot, Linux and perf, on both generations."""
 
 import re
-import tempfile
-import unittest
 
 import functional
-import ui
 from functional import part
 
 functional.need(functional.emulator('ppc64'), *functional.guest_files('power'))

@@ -50,13 +50,18 @@ typedef struct Generation {
     uint32_t hv_insns;          /* hypervisor state */
     uint32_t hv_cycles;
     uint32_t prob_insns;
+    uint32_t int_os;            /* external interrupts */
+    uint32_t int_hyp;
+    uint32_t int_doorbell;
     uint64_t trace;
     bool trace_msr;
 } Generation;
 
 static const Generation generations[] = {
-    { "powernv9", 42, 512, 0xa0, 0x30, 0x698, 0x6a0, 0x658, TRACE_P9, false },
-    { "powernv10", 44, 1, 0x118, 0x30, 0x3e0, 0x3a0, 0x2e0, TRACE_P10, true },
+    { "powernv9", 42, 512, 0xa0, 0x30, 0x698, 0x6a0, 0x658,
+      0x3a0, 0x518, 0x558, TRACE_P9, false },
+    { "powernv10", 44, 1, 0x118, 0x30, 0x3e0, 0x3a0, 0x2e0,
+      0x1d8, 0x198, 0x218, TRACE_P10, true },
 };
 
 #define P9  (&generations[0])
@@ -579,12 +584,28 @@ static void test_properties(const void *data)
 #define MTSPR(n, rs)    (31u << 26 | (rs) << 21 | SPR_FIELD(n) | 467 << 1)
 #define MFSPR(rt, n)    (31u << 26 | (rt) << 21 | SPR_FIELD(n) | 339 << 1)
 #define ANDI(ra, rs, n) (28u << 26 | (rs) << 21 | (ra) << 16 | (n))
-#define BNE(words)      (0x40820000 | (words) * 4)
+#define BNE(words)      (0x40820000 | (((words) * 4) & 0xfffc))
 #define B(words)        (0x48000000 | (((words) * 4) & 0x3fffffc))
 #define BDNZ_HERE       0x42000000
 #define NOP             0x60000000
 #define STOP            0x4c0002e4
+#define RFID            0x4c000024
+#define HRFID           0x4c000224
+#define MFMSR(rt)       (31u << 26 | (rt) << 21 | 83 << 1)
+#define MTMSRD(rs)      (31u << 26 | (rs) << 21 | 178 << 1)
+#define MSGSND(rb)      (31u << 26 | (rb) << 11 | 206 << 1)
+#define LIS(rt, value)  (15u << 26 | (rt) << 21 | (value))
+#define ORI(ra, rs, n)  (24u << 26 | (rs) << 21 | (ra) << 16 | (n))
+#define XORI(ra, rs, n) (26u << 26 | (rs) << 21 | (ra) << 16 | (n))
+#define ADDI(rt, ra, n) (14u << 26 | (rt) << 21 | (ra) << 16 | ((n) & 0xffff))
+#define CMPDI(ra, n)    (11u << 26 | 1u << 21 | (ra) << 16 | ((n) & 0xffff))
+#define MSR_EE          0x8000
+#define SRR1            27
+#define HSRR1           315
+#define LPCR            318
+#define LPCR_HVICE      2
 #define CTR             9
+#define DEC             22
 #define LDBAR           850
 #define PSSCR           855
 #define TIR             446
@@ -605,6 +626,9 @@ typedef struct Program {
     uint64_t ldbar;
     uint64_t ldbar_1;
     uint64_t times;
+    const uint32_t *handler;    /* of the interrupt at this vector */
+    size_t handler_words;
+    unsigned vector;
 } Program;
 
 /* A machine with a program as firmware: execution starts at 0x10. */
@@ -621,6 +645,12 @@ static QTestState *run(const Generation *g, const Program *p,
     g_assert_cmpuint(p->words, <, (DATA_HTM - 0x10) / 4);
     for (i = 0; i < p->words; i++) {
         stl_be_p(image + 0x10 + i * 4, p->code[i]);
+    }
+    /* The decrementer begins with an interrupt: it is put off. */
+    stl_be_p(image + 0x900, MTSPR(DEC, 22));
+    stl_be_p(image + 0x904, RFID);
+    for (i = 0; i < p->handler_words; i++) {
+        stl_be_p(image + p->vector + i * 4, p->handler[i]);
     }
     stq_be_p(image + DATA_HTM, scom(g, 0, 0, R_HTM_MODE));
     stq_be_p(image + DATA_HTM_RUN, HTM_RUN);
@@ -825,6 +855,164 @@ static void test_trace(const void *data)
 }
 
 /*
+ * Thread 0 is traced, and thread 1 counted, while thread 0 executes a loop and
+ * writes a SCOM.
+ */
+static uint32_t repeat_program[] = {
+    LD(4, DATA_HTM),
+    LD(5, DATA_HTM_RUN),
+    LD(6, DATA_HTM_STOP),
+    LD(7, DATA_LDBAR),
+    LD(8, DATA_TIMES),
+    LD(9, DATA_LDBAR_1),
+    MFSPR(3, TIR),
+    ANDI(3, 3, 7),
+    BNE(9),
+    MTSPR(LDBAR, 7),
+    MTSPR(CTR, 8),
+    STD(5, 4),
+    BDNZ_HERE,
+    STD(6, 4),
+    LI(3, 1),
+    STD_AT(3, DATA_DONE),
+    B(0),
+    MTSPR(LDBAR, 9),    /* thread 1 */
+    NOP,
+    B(-1),
+};
+
+/* What the engine writes is a function of what the guest does. */
+static void test_repeat(const void *data)
+{
+    const Generation *g = data;
+    static const struct {
+        uint64_t addr;
+        size_t size;
+    } range[] = {
+        { PAGE, PAGE_SIZE },
+        { PAGE_OF(1), PAGE_SIZE },
+        { BUFFER, RECORDS * 64 },
+    };
+    char *first[ARRAY_SIZE(range)];
+    Program p = {
+        repeat_program, ARRAY_SIZE(repeat_program), .times = 20000000,
+        .ldbar = LDBAR_TRACE | BUFFER, .ldbar_1 = LDBAR_ENABLE | PAGE_OF(1),
+    };
+    unsigned n, i;
+
+    for (n = 0; n < 2; n++) {
+        QTestState *qts = run(g, &p, "", "-smp 2,cores=1,threads=2 "
+                              "-icount shift=1,sleep=off");
+
+        set_up(qts, g, 0, 0, PAGE);
+        put(qts, g, 0, 0, R_TRACE, g->trace);
+        go(qts);
+        wait_for(qts, DATA_DONE);
+        for (i = 0; i < ARRAY_SIZE(range); i++) {
+            g_autofree char *now = g_malloc(range[i].size);
+
+            qtest_memread(qts, range[i].addr, now, range[i].size);
+            if (n == 0) {
+                first[i] = g_steal_pointer(&now);
+            } else {
+                g_assert_cmpmem(now, range[i].size, first[i], range[i].size);
+            }
+        }
+        /* Of 40 ms or more: 2 ns each, and both threads have turns */
+        g_assert_cmphex(qtest_readq(qts, BUFFER + 100 * 64), !=, 0);
+        g_assert_cmpuint(word(qts, PAGE, g->hv_insns), >=,
+                         p.times / g->scale);
+        g_assert_cmpuint(word(qts, PAGE_OF(1), g->hv_insns), >, 0);
+        qtest_quit(qts);
+    }
+    for (i = 0; i < ARRAY_SIZE(first); i++) {
+        g_free(first[i]);
+    }
+}
+
+/*
+ * Send itself doorbells, with each having been taken before the next one; or
+ * just wait for other interrupts.
+ */
+static uint32_t interrupt_program[] = {
+    LD(4, DATA_HTM),
+    LD(5, DATA_HTM_RUN),
+    LD(6, DATA_HTM_STOP),
+    LD(20, DATA_TIMES),
+    LIS(22, 0x7fff),    /* for the decrementer */
+    MTSPR(DEC, 22),
+    MFSPR(3, LPCR),
+    ORI(3, 3, LPCR_HVICE),
+    MTSPR(LPCR, 3),
+    STD(5, 4),
+    LIS(7, 5 << 11),    /* the type; to PIR 0 */
+    MFMSR(3),
+    ORI(3, 3, MSR_EE),
+    MTMSRD(3),
+    NOP,                /* msgsnd r7 */
+    CMPDI(20, 0),
+    BNE(-2),
+    STD(6, 4),
+    LI(3, 1),
+    STD_AT(3, DATA_DONE),
+    B(0),
+};
+#define INTERRUPT_MSGSND 14
+
+static void check_interrupts(const Generation *g, unsigned vector,
+                             bool hypervisor, int line, uint32_t event)
+{
+    const unsigned srr1 = hypervisor ? HSRR1 : SRR1;
+    /* After the last one, the program goes on without interrupts. */
+    const uint32_t handler[] = {
+        ADDI(20, 20, -1),
+        CMPDI(20, 0),
+        BNE(4),
+        MFSPR(21, srr1),
+        XORI(21, 21, MSR_EE),
+        MTSPR(srr1, 21),
+        hypervisor ? HRFID : RFID,
+    };
+    const uint32_t all[] = { g->int_os, g->int_hyp, g->int_doorbell };
+    uint32_t code[ARRAY_SIZE(interrupt_program)];
+    Program p = {
+        code, ARRAY_SIZE(code), .times = 3 * 512 + 100,
+        .handler = handler, .handler_words = ARRAY_SIZE(handler),
+        .vector = vector,
+    };
+    QTestState *qts;
+    unsigned i;
+
+    memcpy(code, interrupt_program, sizeof(code));
+    if (line < 0) {
+        code[INTERRUPT_MSGSND] = MSGSND(7);
+    }
+    qts = run(g, &p, "", "-smp 1");
+    set_up(qts, g, 0, 0, PAGE);
+    if (line >= 0) {
+        qtest_set_irq_in(qts, "/machine/chip[0]/core[0]/thread[0]", NULL,
+                         line, 1);
+    }
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    for (i = 0; i < ARRAY_SIZE(all); i++) {
+        g_assert_cmpuint(word(qts, PAGE, all[i]), ==,
+                         all[i] == event ? p.times / g->scale : 0);
+    }
+    qtest_quit(qts);
+}
+
+/* Interrupts of each kind count when they are taken. */
+static void test_interrupts(const void *data)
+{
+    const Generation *g = data;
+
+    check_interrupts(g, 0xe80, true, -1, g->int_doorbell);
+    check_interrupts(g, 0x500, false, 0, g->int_os);
+    check_interrupts(g, 0xea0, true, 1, g->int_hyp);
+}
+
+/*
  * All threads write LDBAR and HTM_MODE of core 0 for ever, while the test
  * resets the machine: it must survive that, and not deadlock.
  */
@@ -905,6 +1093,8 @@ int main(int argc, char **argv)
     if (qtest_has_accel("tcg")) {
         add("thread", test_thread);
         add("trace", test_trace);
+        add("repeat", test_repeat);
+        add("interrupts", test_interrupts);
         add("stress", test_stress);
     }
     return g_test_run();

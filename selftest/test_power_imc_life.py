@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""IMC counters over the life of a machine: a new kernel, a reset, and the same life twice."""
+
+import json
+import re
+import socket
+import tempfile
+import unittest
+
+import boot
+import functional
+
+functional.need(functional.emulator('ppc64'), *functional.guest_files('power'))
+
+SMP = '4,sockets=1,cores=2,threads=2'
+CLOCK = {'powernv9': 'CPM_32MHZ_CYC', 'powernv10': 'CPM_NEST_REF_CLK'}
+USER = {'powernv9': 'CPM_CS_INST_USER', 'powernv10': 'CPM_PROB_INST'}
+
+
+def trace(log, *events):
+    """Options of QEMU that trace events into a file."""
+    return [a for e in events for a in ('-trace', e)] + ['-D', str(log)]
+
+
+class Kexec(unittest.TestCase):
+    def kexec(self, machine, append):
+        """Lines of a second kernel, and what was written to HTM_MODE before it and by it."""
+        with tempfile.TemporaryDirectory() as top:
+            log = f'{top}/log'
+            lines = functional.in_sound_guest(
+                self, 'if ! [ -e /boot/kernel ]; then\n'
+                # The second kernel has a small RAM disk, without perf.
+                'ls /sys/bus/event_source/devices; exit\nfi\n'
+                f'perf stat -a -e core_imc/{CLOCK[machine]}/ sleep 1000 & sleep 1\n'
+                "(cd /; printf '%s\\n' init bin usr usr/bin usr/bin/busybox pmu pmu/run dev "
+                'dev/console proc sys root tmp | cpio -o -H newc) > /tmp/initrd\n'
+                f'kexec="console=hvc0 panic=-1 quiet pmu=run {boot.PARAMETERS["power"]} {append}"\n'
+                '/usr/sbin/kexec -l /boot/kernel --initrd=/tmp/initrd --append="$kexec" || exit\n'
+                'echo now; sleep 1\n/usr/sbin/kexec -e', 'power', *trace(log, 'pnv_imc_scom'),
+                machine=machine, smp=SMP, packages=['kexec-tools'],
+                files={'/boot/kernel': functional.guest_files('power')[0]})
+            with open(log) as file:
+                modes = re.findall(r'core (\d) HTM_MODE (0x\w+)', file.read())
+        self.assertIn('now', lines)
+        start = max(n for n, mode in enumerate(modes) if mode[1] == f'{0xe8 << 56:#x}')
+        self.assertEqual({mode[0] for mode in modes[start - 1:start + 1]}, {'0', '1'})
+        return lines[lines.index('now'):], modes[start + 1:]
+
+    def test_kdump(self):
+        """the kernel of kdump stops the engines, and has no counters"""
+        # It knows what it is by this parameter. There is no image of a crash at the address.
+        lines, modes = self.kexec('powernv9', 'elfcorehdr=0x10000000')
+        self.assertNotIn('_imc', '\n'.join(lines))
+        self.assertEqual({*modes}, {(core, f'{0xe0 << 56:#x}') for core in '01'})
+
+    def test_kexec(self):
+        """another kernel stops the engines that it finds running, and has counters"""
+        lines, modes = self.kexec('powernv10', '')
+        for pmu in ('core_imc', 'thread_imc', 'trace_imc', 'nest_pau_imc'):
+            self.assertIn(pmu, ' '.join(lines).split())
+        self.assertEqual({*modes}, {(core, f'{0xe0 << 56:#x}') for core in '01'})
+
+
+class Reset(unittest.TestCase):
+    def check(self, machine):
+        samples, times = [], []
+
+        def hear(line):
+            if line == 'up':
+                samples.append(count())
+            elif line == 'running':
+                times.append(count())
+                if len(times) == 1:
+                    qmp('stop')
+                    qmp('system_reset')
+                    samples.append(count())
+                    qmp('cont')
+
+        def count():
+            with open(log) as file:
+                return file.read().count('pnv_imc_sample')
+
+        def qmp(command):
+            with socket.socket(socket.AF_UNIX) as s:
+                s.connect(f'{top}/qmp')
+                stream = s.makefile('rw')
+                stream.readline()
+                for name in ('qmp_capabilities', command):
+                    print(json.dumps({'execute': name}), file=stream, flush=True)
+                    while 'return' not in (reply := json.loads(stream.readline())):
+                        self.assertNotIn('error', reply)
+
+        with tempfile.TemporaryDirectory() as top:
+            log = f'{top}/log'
+            status, lines = functional.in_guest(
+                'echo up\nsleep 1\n'
+                'perf record -q -a -o /tmp/data -e trace_imc/trace_cycles/ -c 1 spin two 3 &\n'
+                'sleep 2\necho running\nwait\n'
+                f'perf stat -x, -C 2 -e core_imc/{USER[machine]}/ taskset -c 2 spin count 100 2>&1',
+                'power', hear, machine=machine, smp=SMP,
+                args=['-action', 'reboot=reset', '-qmp', f'unix:{top}/qmp,server=on,wait=off',
+                      *trace(log, 'pnv_imc_sample')])
+        self.assertEqual(status, 0, '\n'.join(lines))
+        # None at first, some until the reset, and no more until it has been up again for a second
+        self.assertEqual((len(samples), len(times), samples[0]), (3, 2, 0))
+        self.assertGreater(times[0], 1000)
+        self.assertEqual(samples[2], samples[1])
+        self.assertGreater(times[1], samples[1] + 1000)
+        [found] = [int(line.split(',')[0]) for line in lines if 'core_imc/' in line]
+        self.assertAlmostEqual(found, 100e6, delta=2e6)
+
+    def test_power9(self):
+        """POWER9: a reset while traces are taken stops them, and all works again"""
+        self.check('powernv9')
+
+    def test_power10(self):
+        """POWER10: a reset while traces are taken stops them, and all works again"""
+        self.check('powernv10')
