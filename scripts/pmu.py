@@ -209,9 +209,9 @@ def parser():
     sub = command('bench', cmd_bench, 'measure speed; nothing fails because of a number',
                   '[--rounds N] [BENCHMARK]...')
     sub.add_argument('--rounds', metavar='N', type=positive(int), default=5,
-                     help='of x86 (default: 5, about 4 minutes each)')
+                     help='of x86 and power (default: 5, about 7 minutes each)')
     sub.add_argument('names', nargs='*', metavar='BENCHMARK',
-                     help='hisi_pmcu or x86 (default: all)')
+                     help='hisi_pmcu, x86 or power (default: all)')
 
     sub = command('build', cmd_build, 'build the custom QEMU and print where it is',
                   '[--stock] [--qemu-src DIR|TARBALL]')

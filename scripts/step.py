@@ -19,14 +19,14 @@ def step(argv):
     elif what in ('qemu', 'stock', 'plugins'):
         qemu.build(what, source)
     else:
-        # guest-ARCH, guest-ARCH-PACKAGE or guest-ARCH-RELEASE
-        _, name, *packages = what.split('-')
-        if packages == ['bookworm']:
-            guest.release_kernel(name, packages[0])
-        elif packages:
-            guest.packages(name, packages)
-        else:
+        # guest-ARCH, guest-ARCH-with-PACKAGES or guest-ARCH-release-NAME
+        _, name, *how = what.split('-', 3)
+        if not how:
             guest.build(name)
+        elif how[0] == 'release':
+            guest.release_kernel(name, how[1])
+        else:
+            guest.packages(name, how[1].split(','))
     pathlib.Path(stamp).touch()
 
 

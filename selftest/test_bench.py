@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The arithmetic of `pmu bench x86`, with made-up times in the place of guests."""
+"""The arithmetic of `pmu bench`, with made-up times in the place of guests."""
 
 import contextlib
 import io
+import os
 import pathlib
 import tempfile
 import unittest
@@ -13,59 +14,87 @@ import ui
 
 
 class Table(unittest.TestCase):
-    def rows(self, **times):
-        """{name: the words behind it}; a name's times are relative to a reference of 10 s."""
-        wanted = [bench.Config(bench.REFERENCE)] + [
-            bench.Config(name, target=1.05 if name != 'peer' else 0) for name in times]
-        lines = list(bench.table({bench.REFERENCE: [10.0, 9.0, 11.0], **times}, wanted))
-        self.assertEqual(len(lines), 2 + len(times))
+    def rows(self, **ratios):
+        """{name: the words behind it}; the reference takes 8 s, and 16 s in the second pair."""
+        wanted = [bench.Config(name, target=1.05 if name != 'peer' else 0) for name in ratios]
+        results = {name: [(r * s, s) for r, s in zip(values, (8.0, 16.0, 8.0))]
+                   for name, values in ratios.items()}
+        lines = list(bench.table(results, wanted))
+        self.assertEqual(len(lines), 1 + len(ratios))
         return {config.name: line[24:].split() for config, line in zip(wanted, lines[1:])}
 
     def test_medians(self):
-        """ratios are of medians, which one bad run does not move"""
-        rows = self.rows(a=[10.5, 99.0, 10.4], even=[10.0, 10.2], peer=[13.0])
-        self.assertEqual(rows[bench.REFERENCE], ['10.00', '9.00', '11.00', '1.000'])
-        self.assertEqual(rows['a'], ['10.50', '10.40', '99.00', '1.050', '1.05', 'met'])
-        self.assertEqual(rows['even'][::3], ['10.10', '1.010'])
-        self.assertEqual(rows['peer'], ['13.00', '13.00', '13.00', '1.300'])
+        """ratios are of pairs, and their median is not moved by one bad run"""
+        rows = self.rows(a=[1.05, 9.0, 1.04], even=[1.0, 1.02], peer=[1.5])
+        self.assertEqual(rows['a'], ['8.40', '1.050', '1.040', '9.000', '1.05', 'met'])
+        self.assertEqual(rows['even'][:2], ['12.16', '1.010'])
+        self.assertEqual(rows['peer'], ['12.00', '1.500', '1.500', '1.500'])
 
     def test_verdict(self):
         """a ratio above the target is called missed, as it is printed"""
-        for seconds, verdict in ((10.0, 'met'), (10.504, 'met'), (10.51, 'MISSED'),
-                                 (20.0, 'MISSED')):
-            self.assertEqual(self.rows(a=[seconds])['a'][-1], verdict, seconds)
+        for ratio, verdict in ((1.0, 'met'), (1.0504, 'met'), (1.051, 'MISSED'), (2.0, 'MISSED')):
+            self.assertEqual(self.rows(a=[ratio])['a'][-1], verdict, ratio)
 
 
 class Run(unittest.TestCase):
     def test_turns(self):
-        """configurations take turns, and each is in the table"""
+        """configurations take turns, each beside the reference, and are in the table"""
         order, out = [], io.StringIO()
 
-        def measure(config):
+        def pairs(config, reference):
+            self.assertIs(reference, bench.STOCK)
             order.append(config.name)
-            return float(len(order))
+            return [(2.0, 1.0), (4.0, 2.0)]
 
         with tempfile.TemporaryDirectory() as top, \
                 mock.patch.object(ui, 'LOGS', pathlib.Path(top)), \
-                mock.patch('bench.measure', measure), contextlib.redirect_stdout(out):
+                mock.patch('bench.pairs', pairs), contextlib.redirect_stdout(out):
             bench.run(3)
         names = [config.name for config in bench.configs()]
         self.assertEqual(order, names * 3)
         self.assertEqual(len(set(names)), len(names))
+        self.assertIn('medians of 6 pairs', out.getvalue())
         for name in names:
             self.assertIn(f'\n{name} ', out.getvalue())
 
-    def measure(self, output, config=bench.Config('x', command='withpmu count'), status=0):
+    def test_names(self):
+        """a configuration of POWER is not its own reference, and has a name of its own"""
+        for machine in ('powernv9', 'powernv10'):
+            for reference, wanted in (*bench.power_boots(machine), bench.power_work(machine)):
+                names = [reference.name, *(config.name for config in wanted)]
+                self.assertEqual(len({*names}), len(names))
+                for config in (reference, *wanted):
+                    self.assertEqual(config.machine.split(',')[0], machine)
+
+    def test_pairs(self):
+        """both run on each of two CPUs at once"""
+        def measure(config, cmd, cpu):
+            self.assertEqual(cmd, [config.name])
+            return {'a': 2.0, 'b': 1.0}[config.name] + cpu
+
         with tempfile.TemporaryDirectory() as top, \
-                mock.patch.multiple(ui, BUILD=pathlib.Path(top), LOGS=pathlib.Path(top)), \
-                mock.patch('bench.command', lambda *_: [
-                    'sh', '-c', f'n=0; until [ $n = 20000 ]; do n=$((n + 1)); done\n'
-                                f'printf "{output}"; exit {status}']):
-            return bench.measure(config)
+                mock.patch.object(ui, 'BUILD', pathlib.Path(top)), \
+                mock.patch('bench.command', lambda config, _: [config.name]), \
+                mock.patch('bench.measure', measure), \
+                mock.patch('os.sched_getaffinity', lambda _: {7, 3, 5}):
+            found = bench.pairs(bench.Config('a'), bench.Config('b'))
+        self.assertEqual(found, [(5.0, 4.0), (7.0, 6.0)])
+
+    def measure(self, output, config=bench.Config('x', command='withpmu count'), status=0):
+        done = 'echo @@done' if config.work else ':'
+        cmd = ['sh', '-c', f'printf "{output}"\nn=0; until [ $n = 100000 ]; do n=$((n + 1)); done\n'
+                           f'{done}; exit {status}']
+        with tempfile.TemporaryDirectory() as top, \
+                mock.patch.object(ui, 'LOGS', pathlib.Path(top)):
+            return bench.measure(config, cmd, min(os.sched_getaffinity(0)))
 
     def test_time(self):
-        """what is measured is the child's own time in user space"""
-        self.assertGreater(self.measure('withpmu: 12 cycles\n@@pmu-exit 0\n'), 0)
+        """what is measured is the child's own time in user space, or that of its work"""
+        all_of_it = self.measure('withpmu: 12 cycles\n@@pmu-exit 0\n')
+        work = self.measure('@@pmu-exit 0\n@@work\n', bench.Config('x', work=True))
+        for seconds in (all_of_it, work):
+            self.assertGreater(seconds, 0)
+            self.assertLess(seconds, 60)
 
     def test_failures(self):
         """a guest that fails, or counts nothing when it should, is no measurement"""
@@ -74,5 +103,7 @@ class Run(unittest.TestCase):
                                ('withpmu: 12 cycles\n@@pmu-exit 0\n', 1)):
             with self.assertRaisesRegex(ui.Fail, '^x: the guest did not do its work'):
                 self.measure(output, status=status)
+        with self.assertRaises(ui.Fail):
+            self.measure('@@pmu-exit 0\n', bench.Config('x', work=True))
         with self.assertRaises(ui.Fail):
             self.measure('withpmu: 12 cycles\n@@pmu-exit 0\n', bench.Config('x'))

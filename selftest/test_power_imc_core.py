@@ -5,69 +5,9 @@ import re
 
 import functional
 from functional import part
+from imc import SAMPLES, Names, counts, guest, record, samples, stat
 
 functional.need(functional.emulator('ppc64'), *functional.guest_files('power'))
-
-ICOUNT = ['-accel', 'tcg,thread=single', '-icount', 'shift=1,sleep=off', '-seed', '1']
-
-# The same on both, by what perf calls it: user's instructions; time at a constant rate, in Hz
-EVENTS = {
-    'powernv9': {'user': 'CPM_CS_INST_USER', 'kernel': 'CPM_CS_INST_KERNEL', 'insns': 'CPM_CS_INST',
-                 'clock': 'CPM_32MHZ_CYC', 'cycles': 'CPM_NON_IDLE_PCYC', 'larx': 'CPM_LARX_FIN',
-                 'stcx': 'CPM_STCX_FIN', 'scale': 512, 'core': 249, 'thread': 61,
-                 'nest': 'nest_phb0_imc/PM_PHB0_CYC/'},
-    'powernv10': {'user': 'CPM_PROB_INST', 'kernel': 'CPM_HV_INST', 'insns': 'CPM_NON_IDLE_INST',
-                  'clock': 'CPM_NEST_REF_CLK', 'cycles': 'CPM_NON_IDLE_PCYC',
-                  'larx': 'CPM_LARX_FIN', 'stcx': 'CPM_STCX_FIN', 'scale': 1, 'core': 50,
-                  'thread': 50, 'nest': 'nest_pau_imc/PM_PAU_CYC/'},
-}
-
-
-def stat(events, what, options=''):
-    """perf stat of some events, one line each: CPU (with -A), count, unit, event..."""
-    return f'perf stat -x, {options} ' + ' '.join(f'-e {e}' for e in events) + f' {what} 2>&1'
-
-
-def counts(lines, events):
-    """What `stat` printed for these events, in order."""
-    rows = [line.split(',') for line in lines if '_imc/' in line]
-    return [[int(row[0]) for row in rows if row[2] == event] for event in events]
-
-
-def record(options, what):
-    """perf record of the trace."""
-    return f'perf record -q -c 1 -o /tmp/data -e trace_imc/trace_cycles/ {options} {what} 2>&1'
-
-
-# Linux takes all samples of a CPU for samples of the process that it finds there at the
-# end. The program is where non-PIE programs are.
-SAMPLES = ("\nperf script -i /tmp/data -F cpu,ip 2> /dev/null | "
-           "sed 's/ \\+10[0-9a-f]\\{6\\}$/ spin/' | sort | uniq -c | grep spin")
-
-
-def samples(lines):
-    """{CPU: number of samples in the program} of SAMPLES."""
-    found = [re.fullmatch(r' *(\d+) +\[(\d+)\] spin', line) for line in lines]
-    return {int(match[2]): int(match[1]) for match in found if match}
-
-
-def guest(machine, smp, args=(), **options):
-    """Options of a guest."""
-    return {'name': 'power', 'machine': machine, 'smp': smp, 'args': list(args), **options}
-
-
-class Names:
-    """Events of one machine, which classes set."""
-
-    machine = ''
-
-    @classmethod
-    def event(cls, pmu, what):
-        return f'{pmu}_imc/{EVENTS[cls.machine][what]}/'
-
-    @classmethod
-    def e(cls, what):
-        return EVENTS[cls.machine][what]
 
 
 class Threads(Names):
@@ -188,88 +128,6 @@ class Power9(Threads, functional.OneGuest):
 class Power10(Threads, functional.OneGuest):
     machine = 'powernv10'
     boot = guest(machine, '4,sockets=1,cores=2,threads=2')
-
-
-class Steady(Names):
-    """Two cores with two threads each, with -icount."""
-
-    CORE = ['user', 'kernel', 'insns', 'clock', 'cycles']
-
-    @part(lambda cls: '\n'.join(stat([cls.event('core', w) for w in cls.CORE],
-                                     'taskset -c 0 spin count 400', f'-C {cpu}')
-                                for cpu in (0, 2)))
-    def test_core(self, lines):
-        """core_imc: instructions of a program, time, and each core its own"""
-        both = counts(lines, [self.event('core', w) for w in self.CORE])
-        here = {w: c[0] for w, c in zip(self.CORE, both)}
-        other = {w: c[1] for w, c in zip(self.CORE, both)}
-        self.assertAlmostEqual(here['user'], 400e6, delta=0.01 * 400e6)
-        self.assertLess(other['user'], 0.01 * 400e6)
-        # Counts of user and kernel are all counts, but for what is between two reads.
-        self.assertAlmostEqual(here['user'] + here['kernel'], here['insns'],
-                               delta=0.001 * here['insns'])
-        # An instruction takes 2 ns: shift=1.
-        self.assertAlmostEqual(here['cycles'], 2 * here['insns'], delta=0.05 * here['cycles'])
-        self.assertGreaterEqual(here['clock'], 2 * 400e6 * 32 / 1000)
-
-    @part(lambda cls: stat([cls.event('core', 'clock')], '',
-                           '-a -A -I 1000 --interval-count 4'))
-    def test_clock(self, lines):
-        """core_imc: a clock of 32 MHz on each core, at each interval"""
-        rows = [line.split(',') for line in lines if '_imc/' in line]
-        self.assertEqual(len(rows), 4 * 2)
-        before = {}
-        for when, cpu, count, *_ in rows:
-            expected = 32e6 * (float(when) - before.get(cpu, 0))
-            if cpu in before:
-                self.assertAlmostEqual(float(count), expected, delta=0.01 * expected)
-            before[cpu] = float(when)
-
-    @part(lambda cls: record('', 'taskset -c 1 spin two 3') + '\n'
-          'perf report -i /tmp/data --stdio -n -s comm,symbol 2>/dev/null | cat')
-    def test_trace(self, lines):
-        """trace_imc: samples are where the time is spent"""
-        rows = [re.match(r' *[\d.]+% +(\d+) +(\S+) +\[(.)\] (\S+)', line) for line in lines]
-        rows = [(int(r[1]), r[2], r[3], r[4]) for r in rows if r and r[2] == 'spin']
-        total = sum(row[0] for row in rows)
-        by_name = {row[3]: row[0] for row in rows if row[2] == '.'}
-        both = by_name['heavy'] + by_name['light']
-        # 100 us apart: trace-min-period-ns
-        self.assertGreater(total, 0.5 * 3 * 10000)
-        self.assertGreaterEqual(both, 0.95 * total)
-        self.assertAlmostEqual(by_name['heavy'] / both, 0.75, delta=0.05)
-
-
-class SteadyPower9(Steady, functional.OneGuest):
-    machine = 'powernv9'
-    boot = guest(machine, '4,sockets=1,cores=2,threads=2', ICOUNT)
-
-
-class SteadyPower10(Steady, functional.OneGuest):
-    machine = 'powernv10'
-    boot = guest(machine, '4,sockets=1,cores=2,threads=2', ICOUNT)
-
-
-class FourThreads(functional.OneGuest):
-    """One core with four threads."""
-
-    NAMES = [f'{n}THRD_NON_IDLE_PCYC' for n in range(5)] + ['CCYC', 'NON_IDLE_PCYC',
-                                                            'CS_CORE_MODE_SMT4_CCYC']
-    EVENTS = [f'core_imc/CPM_{name}/' for name in NAMES]
-    boot = guest('powernv9', '4,sockets=1,cores=1,threads=4', ICOUNT)
-
-    # One group has one moment; perf cannot group them, so the program is what is measured.
-    @part(lambda cls: stat(cls.EVENTS, "sh -c 'for n in 0 1 2 3; do taskset -c $n spin two "
-                                       "$((4 - n)) & done; wait'", '-C 0'))
-    def test_threads(self, lines):
-        """0 to 4 busy threads add up to the time, and the time to what threads do"""
-        c = [column[0] for column in counts(lines, self.EVENTS)]
-        self.assertAlmostEqual(sum(c[:5]), c[5], delta=0.01 * c[5])
-        self.assertAlmostEqual(sum(n * c[n] for n in range(5)), c[6], delta=0.01 * c[6])
-        # Programs end a second apart
-        for busy in range(1, 5):
-            self.assertGreater(c[busy], 0.7e9)
-        self.assertAlmostEqual(c[7], c[5], delta=0.01 * c[5])
 
 
 class EightThreads(Names):

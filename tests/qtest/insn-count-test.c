@@ -20,14 +20,12 @@
 
 #include "qemu/osdep.h"
 #include "hisi_pmcu-util.h"
+#include "insn-count-util.h"
 
 #define VECTOR_EL1      0x200   /* synchronous exceptions */
 #define VECTOR_EL0_64   0x400
 #define VECTOR_EL0_32   0x600
 #define EL0_CODE(cpu)   (GUEST_MAILBOX(cpu) + 0x2000)
-
-/* The bits CF_INSN_COUNT in the flags of a block in the log */
-#define CF_INSN_COUNT   0x00f80000
 
 /* More instructions than a CPU goes on to count when it need not any more */
 #define LINGER          40000
@@ -600,32 +598,6 @@ static void test_pmcu_self(const void *args)
     qtest_quit(p.qts);
 }
 
-/* Blocks in the log of -d exec: all, and those that count */
-static unsigned log_blocks(const char *name, unsigned *counting)
-{
-    g_autofree char *text = NULL;
-    g_auto(GStrv) lines = NULL;
-    unsigned n = 0;
-
-    *counting = 0;
-    g_assert_true(g_file_get_contents(name, &text, NULL, NULL));
-    lines = g_strsplit(text, "\n", 0);
-    for (int i = 0; lines[i]; i++) {
-        unsigned flags;
-        const char *at;
-
-        /* "Trace 0: 0x... [cs_base/pc/flags/cflags]"; the last may be cut */
-        if (!g_str_has_prefix(lines[i], "Trace ") || !lines[i + 1]) {
-            continue;
-        }
-        at = strrchr(lines[i], '/');
-        g_assert(at && sscanf(at, "/%x]", &flags) == 1);
-        n++;
-        *counting += (flags & CF_INSN_COUNT) != 0;
-    }
-    return n;
-}
-
 /* Unless a counter wants it, not one block counts. */
 static void test_off(void)
 {
@@ -647,17 +619,17 @@ static void test_off(void)
     guest_write(&p, 0, PMEVTYPER_EL0(2), EV_CPU_CYCLES);
     guest_write(&p, 0, PMCNTENSET_EL0, 6);
     guest_call(&p, 0, 100, count_to, ARRAY_SIZE(count_to));
-    g_assert_cmpint(log_blocks(name, &counting[0]), >, 0);
+    g_assert_cmpint(insn_count_blocks(name, &counting[0]), >, 0);
     g_assert_cmpint(counting[0], ==, 0);
 
     guest_write(&p, 0, PMCNTENSET_EL0, 1);
     guest_call(&p, 0, 100, count_to, ARRAY_SIZE(count_to));
     guest_write(&p, 0, PMCNTENCLR_EL0, 1);
     guest_call(&p, 0, LINGER, count_to, ARRAY_SIZE(count_to));
-    log_blocks(name, &counting[1]);
+    insn_count_blocks(name, &counting[1]);
     g_assert_cmpint(counting[1], >, 0);
     guest_call(&p, 0, 100, count_to, ARRAY_SIZE(count_to));
-    log_blocks(name, &counting[2]);
+    insn_count_blocks(name, &counting[2]);
     g_assert_cmpint(counting[2], ==, counting[1]);
 
     /* And when the PMCU has finished; on a busy host, the CPU may miss a run */
@@ -667,20 +639,20 @@ static void test_off(void)
         pmcu_wait_stored(&p, 1);
         pmcu_write(&p, A_INT_CLR, R_INT_STAT_DONE_MASK);
         guest_call(&p, 0, LINGER, count_to, ARRAY_SIZE(count_to));
-        log_blocks(name, &counting[2]);
+        insn_count_blocks(name, &counting[2]);
     }
     g_assert_cmpint(counting[2], >, counting[1]);
     guest_call(&p, 0, 100, count_to, ARRAY_SIZE(count_to));
-    log_blocks(name, &counting[3]);
+    insn_count_blocks(name, &counting[3]);
     g_assert_cmpint(counting[3], ==, counting[2]);
 
     /* And after a reset, which happens while the CPU is stopped */
     count_setup(&p, 0, 0, 0);
     qtest_system_reset(p.qts);
     guest_call(&p, 0, LINGER, count_to, ARRAY_SIZE(count_to));
-    log_blocks(name, &counting[2]);
+    insn_count_blocks(name, &counting[2]);
     guest_call(&p, 0, 100, count_to, ARRAY_SIZE(count_to));
-    log_blocks(name, &counting[3]);
+    insn_count_blocks(name, &counting[3]);
     g_assert_cmpint(counting[3], ==, counting[2]);
     qtest_quit(p.qts);
     unlink(name);

@@ -24,6 +24,7 @@
 
 #include "qemu/osdep.h"
 #include "libqtest.h"
+#include "insn-count-util.h"
 #include "qobject/qdict.h"
 #include "qobject/qlist.h"
 #include "qobject/qnum.h"
@@ -45,9 +46,6 @@
 #define RADIX_TREE      (0x40000000000000adULL | PAGE_ROOT)     /* 52 bits */
 #define RADIX_DIR       (0x8000000000000009ULL | PAGE_DIR)
 #define RADIX_1G        0xc000000000000187ULL                   /* R, C, RWX */
-
-/* The bits CF_INSN_COUNT in the flags of a block in the log */
-#define CF_INSN_COUNT   0x00f80000
 
 /* x-insn-counts */
 enum { INSNS, LARX, STCX, FAIL, TLBIE, LANES };
@@ -1028,32 +1026,6 @@ static void test_switch(const void *args)
     qtest_quit(p.qts);
 }
 
-/* Blocks in the log of -d exec: all, and those that count */
-static unsigned log_blocks(const char *name, unsigned *counting)
-{
-    g_autofree char *text = NULL;
-    g_auto(GStrv) lines = NULL;
-    unsigned n = 0;
-
-    *counting = 0;
-    g_assert_true(g_file_get_contents(name, &text, NULL, NULL));
-    lines = g_strsplit(text, "\n", 0);
-    for (int i = 0; lines[i]; i++) {
-        unsigned flags;
-        const char *at;
-
-        /* "Trace 0: 0x... [cs_base/pc/flags/cflags]"; the last may be cut */
-        if (!g_str_has_prefix(lines[i], "Trace ") || !lines[i + 1]) {
-            continue;
-        }
-        at = strrchr(lines[i], '/');
-        g_assert(at && sscanf(at, "/%x]", &flags) == 1);
-        n++;
-        *counting += (flags & CF_INSN_COUNT) != 0;
-    }
-    return n;
-}
-
 /* R8: Unless somebody wants it, not one block counts, and no time passes. */
 static void test_off(const void *args)
 {
@@ -1082,7 +1054,7 @@ static void test_off(const void *args)
             g_assert_true(on == (result[c][BUSY] != 0));
         }
         counting[1] = counting[0];
-        g_assert_cmpint(log_blocks(name, &counting[0]), >, 0);
+        g_assert_cmpint(insn_count_blocks(name, &counting[0]), >, 0);
         if (on) {
             g_assert_cmpint(counting[0], >, counting[1]);
         } else if (i < 2) {
