@@ -130,7 +130,8 @@ def measure(config, cmd, cpu):
         limit.start()
         for line in child.stdout:
             output.append(line)
-            if mark := re.search(rb'@@(work|done)', line):
+            # perf prints its command line, with both of them.
+            if mark := re.fullmatch(rb'@@(work|done)\s+', line):
                 marks[mark[1]] = times(child.pid)[0]
         limit.cancel()
         _, status, usage = os.wait4(child.pid, 0)
