@@ -14,6 +14,7 @@ import qemu
 import ui
 
 PMU = ui.ROOT / 'pmu'
+TROUBLE = "grep -E -A 30 'Oops|BUG:|Call Trace'"        # in the kernel's log
 
 
 def need(*paths):
@@ -53,7 +54,7 @@ def in_sound_guest(test, script, name, *args, **options):
     """The lines that a script prints; it must not fail, and the kernel have no trouble."""
     status, lines = in_guest(
         f'{script}\n[ $? = 0 ] || exit 98\n'
-        "dmesg | grep -E -A 30 'Oops|BUG:|Call Trace' && exit 99\nexit 0",
+        f'dmesg | {TROUBLE} && exit 99\nexit 0',
         name, args=[str(a) for a in args], **options)
     test.assertEqual(status, 0, '\n'.join(lines[-60:]))
     return lines
@@ -85,7 +86,7 @@ class OneGuest(unittest.TestCase):
         tests = [(name, getattr(cls, name)) for name in dir(cls) if name.startswith('test_')]
         lines = in_guest('\n'.join(
             f"echo '@@part {name}'\n(\n{test.script(cls)}\n)\nstatus=$?\n"
-            "dmesg -c | grep -E -A 30 'Oops|BUG:|Call Trace' && status=99\n"
+            f'dmesg -c | {TROUBLE} && status=99\n'
             'echo "@@end $status"' for name, test in tests), **cls.boot)[1]
         cls.parts = {}
         for line in lines:
