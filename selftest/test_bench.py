@@ -17,7 +17,7 @@ class Table(unittest.TestCase):
     def rows(self, **ratios):
         """{name: the words behind it}; the reference takes 8 s, and 16 s in the second pair."""
         wanted = [bench.Config(name, target=1.05 if name != 'peer' else 0) for name in ratios]
-        results = {name: [(r * s, s) for r, s in zip(values, (8.0, 16.0, 8.0))]
+        results = {name: [((r * s, 2 * s), (s, s)) for r, s in zip(values, (8.0, 16.0, 8.0))]
                    for name, values in ratios.items()}
         lines = list(bench.table(results, wanted))
         self.assertEqual(len(lines), 1 + len(ratios))
@@ -29,6 +29,14 @@ class Table(unittest.TestCase):
         self.assertEqual(rows['a'], ['8.40', '1.050', '1.040', '9.000', '1.05', 'met'])
         self.assertEqual(rows['even'][:2], ['12.16', '1.010'])
         self.assertEqual(rows['peer'], ['12.00', '1.500', '1.500', '1.500'])
+
+    def test_threads(self):
+        """work has the ratio of all threads in a column of its own, without a verdict"""
+        wanted = [bench.Config('a', work=True, target=1.05)]
+        lines = list(bench.table({'a': [((1.02, 3.0), (1.0, 2.0))]}, wanted))
+        self.assertIn('all threads', lines[0])
+        self.assertEqual(lines[1].split(),
+                         ['a', '1.02', '1.020', '1.020', '1.020', '1.500', '1.05', 'met'])
 
     def test_verdict(self):
         """a ratio above the target is called missed, as it is printed"""
@@ -44,7 +52,7 @@ class Run(unittest.TestCase):
         def pairs(config, reference):
             self.assertIs(reference, bench.STOCK)
             order.append(config.name)
-            return [(2.0, 1.0), (4.0, 2.0)]
+            return [((2.0, 0), (1.0, 0)), ((4.0, 0), (2.0, 0))]
 
         with tempfile.TemporaryDirectory() as top, \
                 mock.patch.object(ui, 'LOGS', pathlib.Path(top)), \
@@ -89,9 +97,10 @@ class Run(unittest.TestCase):
             return bench.measure(config, cmd, min(os.sched_getaffinity(0)))
 
     def test_time(self):
-        """what is measured is the child's own time in user space, or that of its work"""
-        all_of_it = self.measure('withpmu: 12 cycles\n@@pmu-exit 0\n')
-        work = self.measure('@@pmu-exit 0\n@@work\n', bench.Config('x', work=True))
+        """what is measured is the child's own time in user space, or its thread's at work"""
+        all_of_it, none = self.measure('withpmu: 12 cycles\n@@pmu-exit 0\n')
+        work, threads = self.measure('@@pmu-exit 0\n@@work\n', bench.Config('x', work=True))
+        self.assertEqual((none, threads), (0, work))
         for seconds in (all_of_it, work):
             self.assertGreater(seconds, 0)
             self.assertLess(seconds, 60)

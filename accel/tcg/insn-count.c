@@ -18,6 +18,7 @@
 #include "exec/translator-count.h"
 #include "hw/core/cpu.h"
 #include "internal-common.h"
+#include "tb-context.h"
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
 #include "system/cpu-timers.h"
@@ -42,10 +43,80 @@ QEMU_BUILD_BUG_ON(TCG_MAX_INSNS * INSN_COUNT_INSN_UNITS >
 /* No target describes the start of an instruction with more words */
 #define INSN_COUNT_START_WORDS  4
 
+static const InsnCountOps *insn_count_ops(CPUState *cpu)
+{
+    return cpu->cc->tcg_ops->insn_count;
+}
+
 static CPUInsnCount *insn_count_state(CPUState *cpu)
 {
-    return (void *)cpu + cpu->cc->tcg_ops->insn_count->offset;
+    return (void *)cpu + insn_count_ops(cpu)->offset;
 }
+
+/*
+ * Words
+ */
+
+/* A unit in word 0 */
+static uint64_t insn_count_unit(const InsnCountOps *ops)
+{
+    return ops->plain ? 1 : 1ULL << INSN_COUNT_UNITS_SHIFT;
+}
+
+/* The units in word 0, or in a sum of what is added to it */
+static int64_t insn_count_units(const InsnCountOps *ops, uint64_t word)
+{
+    return ops->plain ? word : (int64_t)word >> INSN_COUNT_UNITS_SHIFT;
+}
+
+static size_t insn_count_offset(const InsnCountOps *ops, unsigned domain,
+                                unsigned word)
+{
+    return ops->word + domain * INSN_COUNT_DOMAIN_SIZE +
+           word * sizeof(uint64_t);
+}
+
+static uint64_t insn_count_get(CPUState *cpu, unsigned domain, unsigned word)
+{
+    const InsnCountOps *ops = insn_count_ops(cpu);
+    void *p = (void *)cpu + insn_count_offset(ops, domain, word);
+
+    if (word == 0 && ops->plain) {
+        return (int64_t)qatomic_read((int32_t *)p);
+    }
+    return qatomic_read__nocheck((uint64_t *)p);
+}
+
+static void insn_count_put(CPUState *cpu, unsigned domain, unsigned word,
+                           uint64_t value)
+{
+    const InsnCountOps *ops = insn_count_ops(cpu);
+    void *p = (void *)cpu + insn_count_offset(ops, domain, word);
+
+    if (word == 0 && ops->plain) {
+        *(int32_t *)p = value;
+    } else {
+        *(uint64_t *)p = value;
+    }
+}
+
+/* Change what is left, but not what was used */
+static void insn_count_grant(CPUState *cpu, unsigned domain, int64_t units)
+{
+    CPUInsnCount *c = insn_count_state(cpu);
+
+    uint64_t word = insn_count_get(cpu, domain, 0);
+
+    seqlock_write_begin(&c->seq);
+    word += units * insn_count_unit(insn_count_ops(cpu));
+    insn_count_put(cpu, domain, 0, word);
+    c->budget[domain] += units;
+    seqlock_write_end(&c->seq);
+}
+
+/*
+ * With the guest
+ */
 
 bool insn_count_available(void)
 {
@@ -58,16 +129,15 @@ bool insn_count_available(void)
  */
 static void insn_count_withhold(CPUState *cpu)
 {
-    unsigned domains = cpu->cc->tcg_ops->insn_count->domains;
+    const InsnCountOps *ops = insn_count_ops(cpu);
     CPUInsnCount *c = insn_count_state(cpu);
     unsigned i;
 
-    for (i = 0; i < domains; i++) {
-        int64_t left = (int64_t)c->word[i][0] >> INSN_COUNT_UNITS_SHIFT;
+    for (i = 0; i < ops->domains; i++) {
+        int64_t left = insn_count_units(ops, insn_count_get(cpu, i, 0));
 
         if (left >= 0) {
-            c->word[i][0] -= (left + 1) << INSN_COUNT_UNITS_SHIFT;
-            c->budget[i] -= left + 1;
+            insn_count_grant(cpu, i, -(left + 1));
             c->withheld[i] += left + 1;
         }
     }
@@ -84,22 +154,42 @@ void insn_count_exit_request(CPUState *cpu)
 
 void insn_count_exit_done(CPUState *cpu)
 {
-    const InsnCountOps *ops = cpu->cc->tcg_ops->insn_count;
+    const InsnCountOps *ops = insn_count_ops(cpu);
     unsigned i;
 
     for (i = 0; ops && i < ops->domains; i++) {
         CPUInsnCount *c = insn_count_state(cpu);
 
         if (c->withheld[i]) {
-            c->word[i][0] += c->withheld[i] << INSN_COUNT_UNITS_SHIFT;
-            c->budget[i] += c->withheld[i];
+            insn_count_grant(cpu, i, c->withheld[i]);
             c->withheld[i] = 0;
         }
     }
 }
 
+/*
+ * Blocks that count are not the ones that do not, which often are left from
+ * booting. With both of them in a table that was large enough for the latter,
+ * to look one up takes a tenth longer: make room. Its own policy is to grow
+ * when an eighth of the buckets, of four blocks, do not suffice.
+ */
+static void insn_count_make_room(void)
+{
+    static bool done;
+    struct qht_stats stats;
+
+    if (!qatomic_xchg(&done, true)) {
+        qht_statistics_init(&tb_ctx.htable, &stats);
+        if (stats.entries > stats.head_buckets) {
+            qht_resize(&tb_ctx.htable, 4 * stats.entries);
+        }
+        qht_statistics_destroy(&stats);
+    }
+}
+
 static void insn_count_use(CPUState *cpu, unsigned words)
 {
+    insn_count_make_room();
     qatomic_set(&insn_count_state(cpu)->words, words);
     cpu->tcg_cflags = deposit32(cpu->tcg_cflags, CF_INSN_COUNT_SHIFT,
                                 INSN_COUNT_WORDS, words);
@@ -135,20 +225,21 @@ void insn_count_start(CPUState *cpu, unsigned words, bool linger)
 static void insn_count_empty(CPUState *cpu, unsigned domain,
                              const uint64_t *ahead)
 {
-    const InsnCountOps *ops = cpu->cc->tcg_ops->insn_count;
+    const InsnCountOps *ops = insn_count_ops(cpu);
     CPUInsnCount *c = insn_count_state(cpu);
     uint64_t now[INSN_COUNT_WORDS];
     int64_t left, used;
     unsigned i;
 
-    for (i = 0; i < INSN_COUNT_WORDS; i++) {
-        now[i] = c->word[domain][i] - ahead[i];
-    }
-    left = (int64_t)now[0] >> INSN_COUNT_UNITS_SHIFT;
+    now[0] = insn_count_get(cpu, domain, 0) - ahead[0];
+    left = insn_count_units(ops, now[0]);
     used = c->budget[domain] - left;
     if (!used) {
         /* Every instruction uses some, so there was none */
         return;
+    }
+    for (i = 1; i < INSN_COUNT_WORDS; i++) {
+        now[i] = insn_count_get(cpu, domain, i) - ahead[i];
     }
 
     seqlock_write_begin(&c->seq);
@@ -156,7 +247,9 @@ static void insn_count_empty(CPUState *cpu, unsigned domain,
     c->linger -= used;
     c->spent += used;
 
-    c->total[domain][0] += extract64(now[0], 0, INSN_COUNT_INSNS_BITS);
+    c->total[domain][0] += ops->plain ? used
+                                      : extract64(now[0], 0,
+                                                  INSN_COUNT_INSNS_BITS);
     for (i = 1; i < ops->lanes; i++) {
         const InsnCountLane *l = &ops->lane[i];
 
@@ -164,13 +257,13 @@ static void insn_count_empty(CPUState *cpu, unsigned domain,
             c->total[domain][i] += extract64(now[l->word], l->shift, l->bits);
         }
     }
-    c->word[domain][0] = (left << INSN_COUNT_UNITS_SHIFT) + ahead[0];
+    insn_count_put(cpu, domain, 0, left * insn_count_unit(ops) + ahead[0]);
     for (i = 1; i < INSN_COUNT_WORDS; i++) {
-        c->word[domain][i] = ahead[i];
+        insn_count_put(cpu, domain, i, ahead[i]);
     }
     seqlock_write_end(&c->seq);
 
-    for (i = 1; i < 1 << ops->domains; i++) {
+    for (i = 1; ops->deadline && i < 1 << ops->domains; i++) {
         if ((i & (1 << domain)) && c->due[i] != INSN_COUNT_NEVER) {
             c->due[i] -= used;
         }
@@ -180,7 +273,7 @@ static void insn_count_empty(CPUState *cpu, unsigned domain,
 void insn_count_sync(CPUState *cpu, uintptr_t ra)
 {
     static const uint64_t none[INSN_COUNT_WORDS];
-    const InsnCountOps *ops = cpu->cc->tcg_ops->insn_count;
+    const InsnCountOps *ops = insn_count_ops(cpu);
     uint64_t ahead[INSN_COUNT_WORDS];
     int current = -1;
     unsigned i;
@@ -193,9 +286,26 @@ void insn_count_sync(CPUState *cpu, uintptr_t ra)
     }
 }
 
+/* What the words add to a total; the caller holds off writers by @seq */
+static uint64_t insn_count_more(CPUState *cpu, unsigned domain, unsigned lane)
+{
+    const InsnCountOps *ops = insn_count_ops(cpu);
+    const InsnCountLane *l = &ops->lane[lane];
+
+    if (lane) {
+        return extract64(insn_count_get(cpu, domain, l->word), l->shift,
+                         l->bits);
+    }
+    if (ops->plain) {
+        return qatomic_read__nocheck(&insn_count_state(cpu)->budget[domain]) -
+               insn_count_get(cpu, domain, 0);
+    }
+    return extract64(insn_count_get(cpu, domain, 0), 0, INSN_COUNT_INSNS_BITS);
+}
+
 static uint64_t insn_count_sum(CPUState *cpu)
 {
-    unsigned domains = cpu->cc->tcg_ops->insn_count->domains;
+    unsigned domains = insn_count_ops(cpu)->domains;
     CPUInsnCount *c = insn_count_state(cpu);
     unsigned i, seq;
     uint64_t sum;
@@ -204,8 +314,7 @@ static uint64_t insn_count_sum(CPUState *cpu)
         seq = seqlock_read_begin(&c->seq);
         for (i = 0, sum = 0; i < domains; i++) {
             sum += qatomic_read__nocheck(&c->total[i][0]);
-            sum += extract64(qatomic_read__nocheck(&c->word[i][0]), 0,
-                             INSN_COUNT_INSNS_BITS);
+            sum += insn_count_more(cpu, i, 0);
         }
     } while (seqlock_read_retry(&c->seq, seq));
     return sum;
@@ -235,9 +344,6 @@ uint64_t insn_count_read(CPUState *cpu)
 
 uint64_t insn_count_peek(CPUState *cpu, unsigned domain, unsigned lane)
 {
-    const InsnCountOps *ops = cpu->cc->tcg_ops->insn_count;
-    static const InsnCountLane insns = { 0, 0, INSN_COUNT_INSNS_BITS };
-    const InsnCountLane *l = lane ? &ops->lane[lane] : &insns;
     CPUInsnCount *c = insn_count_state(cpu);
     uint64_t sum;
     unsigned seq;
@@ -245,8 +351,7 @@ uint64_t insn_count_peek(CPUState *cpu, unsigned domain, unsigned lane)
     do {
         seq = seqlock_read_begin(&c->seq);
         sum = qatomic_read__nocheck(&c->total[domain][lane]);
-        sum += extract64(qatomic_read__nocheck(&c->word[domain][l->word]),
-                         l->shift, l->bits);
+        sum += insn_count_more(cpu, domain, lane);
     } while (seqlock_read_retry(&c->seq, seq));
     return sum;
 }
@@ -255,11 +360,11 @@ uint64_t insn_count_peek(CPUState *cpu, unsigned domain, unsigned lane)
 static int64_t insn_count_left(CPUState *cpu, const int64_t *due,
                                unsigned domain)
 {
-    unsigned domains = cpu->cc->tcg_ops->insn_count->domains;
+    const InsnCountOps *ops = insn_count_ops(cpu);
     int64_t units = INSN_COUNT_NEVER;
     unsigned m;
 
-    for (m = 1; m < 1 << domains; m++) {
+    for (m = 1; ops->deadline && m < 1 << ops->domains; m++) {
         if (m & (1 << domain)) {
             units = MIN(units, due[m]);
         }
@@ -274,26 +379,25 @@ static int64_t insn_count_left(CPUState *cpu, const int64_t *due,
  */
 static void insn_count_hand_out(CPUState *cpu, unsigned domain, int64_t min)
 {
-    unsigned domains = cpu->cc->tcg_ops->insn_count->domains;
+    const InsnCountOps *ops = insn_count_ops(cpu);
     CPUInsnCount *c = insn_count_state(cpu);
     int64_t due[1 << INSN_COUNT_DOMAINS];
     unsigned i, m;
 
     memcpy(due, c->due, sizeof(due));
-    for (i = 0; i < domains; i++) {
+    for (i = 0; i < ops->domains; i++) {
         /* The current domain first, then the others */
         unsigned d = i == 0 ? domain : i <= domain ? i - 1 : i;
         int64_t units = MIN(c->most ?: INSN_COUNT_MAX_UNITS,
                             insn_count_left(cpu, due, d));
 
         units = MAX(units, d == domain ? min : 0);
-        for (m = 1; m < 1 << domains; m++) {
+        for (m = 1; ops->deadline && m < 1 << ops->domains; m++) {
             if ((m & (1 << d)) && due[m] != INSN_COUNT_NEVER) {
                 due[m] -= units;
             }
         }
-        c->word[d][0] += (units - c->budget[d]) << INSN_COUNT_UNITS_SHIFT;
-        c->budget[d] = units;
+        insn_count_grant(cpu, d, units - c->budget[d]);
         c->withheld[d] = 0;
     }
     if (cpu_loop_exit_requested(cpu)) {
@@ -312,12 +416,12 @@ void insn_count_set_due(CPUState *cpu, unsigned domain, const int64_t *due)
 /* Call the hook if a deadline has been reached. */
 static void insn_count_check(CPUState *cpu)
 {
-    const InsnCountOps *ops = cpu->cc->tcg_ops->insn_count;
+    const InsnCountOps *ops = insn_count_ops(cpu);
     CPUInsnCount *c = insn_count_state(cpu);
     unsigned i;
 
     insn_count_sync(cpu, 0);
-    for (i = 1; i < 1 << ops->domains; i++) {
+    for (i = 1; ops->deadline && i < 1 << ops->domains; i++) {
         if (c->due[i] <= 0) {
             ops->deadline(cpu);
             break;
@@ -327,27 +431,50 @@ static void insn_count_check(CPUState *cpu)
 
 void insn_count_leave(CPUState *cpu)
 {
-    if (cpu->cc->tcg_ops->insn_count && insn_count_state(cpu)->words) {
+    if (insn_count_ops(cpu) && insn_count_state(cpu)->words) {
         insn_count_check(cpu);
     }
 }
 
-/* Does it matter that a deadline is within the first @insns of @tb? */
-static bool insn_count_reaches(CPUState *cpu, TranslationBlock *tb,
-                               unsigned insns)
+/* What the first n instructions of @tb add when it starts, for each n */
+static void insn_count_of_tb(TranslationBlock *tb,
+                             uint64_t (*sum)[INSN_COUNT_WORDS])
 {
-    const InsnCountOps *ops = cpu->cc->tcg_ops->insn_count;
+    const uint8_t *p = tb->tc.ptr + tb->tc.size;
+    uint64_t all[INSN_COUNT_WORDS] = { }, ahead[INSN_COUNT_WORDS] = { };
+    unsigned i, j;
+
+    for (i = 0; i < tb->icount; i++) {
+        for (j = 0; j < tcg_ctx->insn_start_words; j++) {
+            decode_sleb128(&p);
+        }
+        insn_count_decode(tb, &p, ahead);
+        decode_sleb128(&p);
+        if (i == 0) {
+            memcpy(all, ahead, sizeof(all));
+        }
+        for (j = 0; j < INSN_COUNT_WORDS; j++) {
+            sum[i][j] = all[j] - ahead[j];
+        }
+    }
+    memcpy(sum[tb->icount], all, sizeof(all));
+}
+
+/* Does it matter that a deadline is within insns of @tb that add @sum? */
+static bool insn_count_reaches(CPUState *cpu, TranslationBlock *tb,
+                               const uint64_t *sum)
+{
+    const InsnCountOps *ops = insn_count_ops(cpu);
     uint64_t lanes[INSN_COUNT_LANES];
-    uint64_t sum[INSN_COUNT_WORDS];
     unsigned i;
 
-    insn_count_of_tb(tb, insns, sum);
     if (!ops->reaches) {
         return insn_count_left(cpu, insn_count_state(cpu)->due,
                                tb->count_domain) <=
-               -((int64_t)sum[0] >> INSN_COUNT_UNITS_SHIFT);
+               -insn_count_units(ops, sum[0]);
     }
-    lanes[0] = extract64(sum[0], 0, INSN_COUNT_INSNS_BITS);
+    lanes[0] = ops->plain ? -sum[0]
+                          : extract64(sum[0], 0, INSN_COUNT_INSNS_BITS);
     for (i = 1; i < ops->lanes; i++) {
         const InsnCountLane *l = &ops->lane[i];
 
@@ -363,17 +490,22 @@ static bool insn_count_reaches(CPUState *cpu, TranslationBlock *tb,
 static unsigned insn_count_until(CPUState *cpu, TranslationBlock *tb)
 {
     CPUInsnCount *c = insn_count_state(cpu);
+    g_autofree uint64_t (*sum)[INSN_COUNT_WORDS] = NULL;
     unsigned before = 0, reached = tb->icount;
 
     if (!c->words ||
-        insn_count_left(cpu, c->due, tb->count_domain) >= tb->count_units ||
-        !insn_count_reaches(cpu, tb, tb->icount)) {
+        insn_count_left(cpu, c->due, tb->count_domain) >= tb->count_units) {
+        return tb->icount;
+    }
+    sum = g_malloc_n(tb->icount + 1, sizeof(*sum));
+    insn_count_of_tb(tb, sum);
+    if (!insn_count_reaches(cpu, tb, sum[tb->icount])) {
         return tb->icount;
     }
     while (reached - before > 1) {
         unsigned n = (before + reached) / 2;
 
-        if (insn_count_reaches(cpu, tb, n)) {
+        if (insn_count_reaches(cpu, tb, sum[n])) {
             reached = n;
         } else {
             before = n;
@@ -412,7 +544,8 @@ bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
         return false;
     }
     c = insn_count_state(cpu);
-    if ((int64_t)c->word[tb->count_domain][0] >> INSN_COUNT_UNITS_SHIFT >=
+    if (insn_count_units(insn_count_ops(cpu),
+                         insn_count_get(cpu, tb->count_domain, 0)) >=
         tb->count_units) {
         return false;
     }
@@ -439,14 +572,20 @@ bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
     return true;
 }
 
+bool insn_count_resumes(CPUState *cpu, TranslationBlock *tb)
+{
+    return !cpu_loop_exit_requested(cpu) && cpu->cflags_next_tb == -1 &&
+           cpu->exception_index == -1 && curr_cflags(cpu) == tb_cflags(tb);
+}
+
 void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
                        const uint64_t *ahead)
 {
-    CPUInsnCount *c = insn_count_state(cpu);
+    unsigned d = tb->count_domain;
     unsigned i;
 
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
-        c->word[tb->count_domain][i] -= ahead[i];
+        insn_count_put(cpu, d, i, insn_count_get(cpu, d, i) - ahead[i]);
     }
     if (cpu_loop_exit_requested(cpu)) {
         insn_count_withhold(cpu);
@@ -469,28 +608,6 @@ int insn_count_ahead(uintptr_t host_pc, uint64_t *count)
     return -1;
 }
 
-void insn_count_of_tb(TranslationBlock *tb, unsigned insns, uint64_t *sum)
-{
-    const uint8_t *p = tb->tc.ptr + tb->tc.size;
-    uint64_t count[INSN_COUNT_WORDS] = { };
-    unsigned i, j;
-
-    for (i = 0; i <= insns && i < tb->icount; i++) {
-        for (j = 0; j < tcg_ctx->insn_start_words; j++) {
-            decode_sleb128(&p);
-        }
-        insn_count_decode(tb, &p, count);
-        decode_sleb128(&p);
-        if (i == 0) {
-            memcpy(sum, count, sizeof(count));
-        }
-    }
-    if (insns < tb->icount) {
-        for (i = 0; i < INSN_COUNT_WORDS; i++) {
-            sum[i] -= count[i];
-        }
-    }
-}
 
 /*
  * In the translator
@@ -511,7 +628,18 @@ typedef struct InsnCountGen {
 
 static __thread InsnCountGen *gen;
 
-#define INSN_COUNT_UNIT         (1ULL << INSN_COUNT_UNITS_SHIFT)
+static const InsnCountOps *insn_count_gen_ops(void)
+{
+    return insn_count_ops(tcg_ctx->cpu);
+}
+
+/* What an instruction adds to word 0 for itself, if it is so many units */
+static uint64_t insn_count_of_insn(unsigned units)
+{
+    const InsnCountOps *ops = insn_count_gen_ops();
+
+    return !ops->plain - units * insn_count_unit(ops);
+}
 
 bool translator_counts(const DisasContextBase *db, unsigned word)
 {
@@ -542,7 +670,8 @@ void translator_insn_counts(const DisasContextBase *db, unsigned units,
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
         insn[i] = translator_counts(db, i) ? lanes[i] : 0;
     }
-    insn[0] += 1 - units * INSN_COUNT_UNIT;
+    tcg_debug_assert(!insn_count_gen_ops()->plain || (units == 1 && !insn[0]));
+    insn[0] += insn_count_of_insn(units);
 }
 
 void translator_insn_not_retired(const DisasContextBase *db)
@@ -552,25 +681,50 @@ void translator_insn_not_retired(const DisasContextBase *db)
     }
 }
 
-static intptr_t insn_count_offset(const DisasContextBase *db, unsigned word)
+/*
+ * Add to a word. The addition, which is returned, has a load in front of it,
+ * and a store behind it.
+ */
+static TCGOp *insn_count_gen(const DisasContextBase *db, unsigned word,
+                             uint64_t value, TCGLabel *if_negative)
 {
-    const InsnCountOps *ops = tcg_ctx->cpu->cc->tcg_ops->insn_count;
-
+    const InsnCountOps *ops = insn_count_gen_ops();
     /* CPUArchState follows CPUState */
-    return ops->offset - sizeof(CPUState) + offsetof(CPUInsnCount, word) +
-           (db->tb->count_domain * INSN_COUNT_WORDS + word) * sizeof(uint64_t);
+    intptr_t at = insn_count_offset(ops, db->tb->count_domain, word) -
+                  sizeof(CPUState);
+    TCGOp *add;
+
+    if (word == 0 && ops->plain) {
+        TCGv_i32 t = tcg_temp_ebb_new_i32();
+
+        tcg_gen_ld_i32(t, tcg_env, at);
+        tcg_gen_add_i32(t, t, tcg_constant_i32(value));
+        add = tcg_last_op();
+        if (if_negative) {
+            tcg_gen_brcondi_i32(TCG_COND_LT, t, 0, if_negative);
+        }
+        tcg_gen_st_i32(t, tcg_env, at);
+        tcg_temp_free_i32(t);
+    } else {
+        TCGv_i64 t = tcg_temp_ebb_new_i64();
+
+        tcg_gen_ld_i64(t, tcg_env, at);
+        tcg_gen_add_i64(t, t, tcg_constant_i64(value));
+        add = tcg_last_op();
+        if (if_negative) {
+            tcg_gen_brcondi_i64(TCG_COND_LT, t, 0, if_negative);
+        }
+        tcg_gen_st_i64(t, tcg_env, at);
+        tcg_temp_free_i64(t);
+    }
+    return add;
 }
 
 void translator_count_here(const DisasContextBase *db, unsigned word,
                            uint64_t lanes)
 {
     if (translator_counts(db, word)) {
-        TCGv_i64 t = tcg_temp_ebb_new_i64();
-
-        tcg_gen_ld_i64(t, tcg_env, insn_count_offset(db, word));
-        tcg_gen_addi_i64(t, t, lanes);
-        tcg_gen_st_i64(t, tcg_env, insn_count_offset(db, word));
-        tcg_temp_free_i64(t);
+        insn_count_gen(db, word, lanes, NULL);
     }
 }
 
@@ -614,16 +768,8 @@ void insn_count_gen_add(const DisasContextBase *db)
     }
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
         if (translator_counts(db, i)) {
-            TCGv_i64 t = tcg_temp_ebb_new_i64();
-
-            tcg_gen_ld_i64(t, tcg_env, insn_count_offset(db, i));
-            tcg_gen_add_i64(t, t, tcg_constant_i64(0));
-            gen->add[i] = tcg_last_op();
-            if (i == 0 && tcg_ctx->exitreq_label) {
-                tcg_gen_brcondi_i64(TCG_COND_LT, t, 0, tcg_ctx->exitreq_label);
-            }
-            tcg_gen_st_i64(t, tcg_env, insn_count_offset(db, i));
-            tcg_temp_free_i64(t);
+            gen->add[i] = insn_count_gen(db, i, 0,
+                                         i ? NULL : tcg_ctx->exitreq_label);
         }
     }
 }
@@ -634,7 +780,7 @@ void insn_count_start_insn(const DisasContextBase *db)
         uint64_t *insn = insn_count_of(db);
 
         memset(insn, 0, sizeof(gen->insn[0]));
-        insn[0] = 1 - INSN_COUNT_UNIT;
+        insn[0] = insn_count_of_insn(1);
     }
 }
 
@@ -662,11 +808,16 @@ void insn_count_end_tb(const DisasContextBase *db)
                 tcg_op_remove(tcg_ctx, gen->add[i]);
                 continue;
             }
-            tcg_set_insn_param(gen->add[i], 2,
-                               tcgv_i64_arg(tcg_constant_i64(sum)));
+            if (i == 0 && insn_count_gen_ops()->plain) {
+                tcg_set_insn_param(gen->add[i], 2,
+                                   tcgv_i32_arg(tcg_constant_i32(sum)));
+            } else {
+                tcg_set_insn_param(gen->add[i], 2,
+                                   tcgv_i64_arg(tcg_constant_i64(sum)));
+            }
             if (i == 0) {
                 db->tb->count_units =
-                    -((int64_t)sum >> INSN_COUNT_UNITS_SHIFT);
+                    -insn_count_units(insn_count_gen_ops(), sum);
             }
         }
     }

@@ -7,6 +7,7 @@
  * usage: withpmu count COMMAND...        instructions, cycles and branches
  *        withpmu topdown COMMAND...      these, and slots with the metrics of level 1
  *        withpmu sample HZ COMMAND...    cycles, so many samples a second
+ *        withpmu clock HZ COMMAND...     the same with a timer, without a PMU
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -140,7 +141,7 @@ static unsigned long drain(struct perf_event_mmap_page *page)
     return samples;
 }
 
-static int sample(unsigned hz, char **command)
+static int sample(uint32_t type, uint64_t config, unsigned hz, char **command)
 {
     struct perf_event_mmap_page *rings[MAX_CPUS];
     struct pollfd fds[MAX_CPUS];
@@ -150,7 +151,7 @@ static int sample(unsigned hz, char **command)
     int status;
 
     for (long cpu = 0; cpu < cpus; cpu++) {
-        fds[cpu].fd = open_event(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, cpu, -1, hz);
+        fds[cpu].fd = open_event(type, config, cpu, -1, hz);
         fds[cpu].events = POLLIN;
         rings[cpu] = mmap(NULL, (1 + PAGES) * getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED,
                           fds[cpu].fd, 0);
@@ -182,9 +183,12 @@ int main(int argc, char **argv)
         return count(N_COUNTED, argv + 2);
     }
     if (cpus <= MAX_CPUS && argc > 3 && !strcmp(argv[1], "sample") && atoi(argv[2]) > 0) {
-        return sample(atoi(argv[2]), argv + 3);
+        return sample(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, atoi(argv[2]), argv + 3);
+    }
+    if (cpus <= MAX_CPUS && argc > 3 && !strcmp(argv[1], "clock") && atoi(argv[2]) > 0) {
+        return sample(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, atoi(argv[2]), argv + 3);
     }
     fputs("usage: withpmu count COMMAND... | withpmu topdown COMMAND... | "
-          "withpmu sample HZ COMMAND...\n", stderr);
+          "withpmu sample HZ COMMAND... | withpmu clock HZ COMMAND...\n", stderr);
     return 2;
 }

@@ -148,6 +148,9 @@ static void pmu_insn_deadline(CPUState *cs)
 
 const InsnCountOps arm_insn_count_ops = {
     .offset = offsetof(ARMCPU, insn_count),
+    /* Where the TLBs of stage 2 and of physical addresses are described */
+    .word = INSN_COUNT_WORD_AT(ARMCPU, insn_count, 0x3a0),
+    .plain = true,
     .domains = 1,
     .lanes = 1,
     .deadline = pmu_insn_deadline,

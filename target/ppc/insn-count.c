@@ -51,21 +51,12 @@ static void ppc_count_toggle(PowerPCCPU *cpu)
 void ppc_count_start(PowerPCCPU *cpu, bool on)
 {
     PPCInsnCount *c = &cpu->insn_count;
-    CPUState *cs = CPU(cpu);
-    int64_t due[1 << INSN_COUNT_DOMAINS];
-    unsigned i;
 
     if (on == c->on) {
         return;
     }
     ppc_count_toggle(cpu);
-    insn_count_start(cs, on ? PPC_COUNT_WORDS : 0, true);
-    if (on) {
-        for (i = 0; i < ARRAY_SIZE(due); i++) {
-            due[i] = INSN_COUNT_NEVER;
-        }
-        insn_count_set_due(cs, 0, due);
-    }
+    insn_count_start(CPU(cpu), on ? PPC_COUNT_WORDS : 0, true);
     c->on = on;
     ppc_count_time(cpu);
 }
@@ -164,15 +155,12 @@ int64_t ppc_count_run_ns(PowerPCCPU *cpu)
     return ppc_count_ns(cpu, PPC_COUNT_RUN);
 }
 
-/* There is none. */
-static void ppc_count_deadline(CPUState *cs)
-{
-    g_assert_not_reached();
-}
-
 /* An instruction is one unit, so 16 bits are enough for each lane. */
 const InsnCountOps ppc_insn_count_ops = {
     .offset = offsetof(PowerPCCPU, insn_count.insns),
+    /* Within gprh[], which only the SPE of 32-bit CPUs uses */
+    .word = INSN_COUNT_WORD_AT(PowerPCCPU, insn_count.insns, 0x128),
+    .plain = true,
     .domains = PPC_COUNT_DOMAINS,
     .lanes = PPC_COUNT_LANES,
     .lane = {
@@ -181,10 +169,12 @@ const InsnCountOps ppc_insn_count_ops = {
         [PPC_COUNT_STCX_FAIL] = { 1, 32, 16 },
         [PPC_COUNT_TLBIE] = { 1, 48, 16 },
     },
-    .deadline = ppc_count_deadline,
 };
 
 QEMU_BUILD_BUG_ON(INSN_COUNT_MAX_UNITS + INSN_COUNT_INSN_UNITS > UINT16_MAX);
+QEMU_BUILD_BUG_ON(offsetof(CPUPPCState, gprh) > 0x128 ||
+                  offsetof(CPUPPCState, lr) <
+                  0x128 + PPC_COUNT_DOMAINS * INSN_COUNT_DOMAIN_SIZE);
 
 /*
  * Properties, for tests

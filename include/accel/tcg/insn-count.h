@@ -47,6 +47,10 @@
  *   | units left    | lanes of the target                | instructions  |
  *   +---------------+------------------------------------+---------------+
  *
+ * If the target needs nothing else in it, and each instruction is one unit
+ * (InsnCountOps.plain), it is only an int32_t, the units left. Instructions
+ * are the units that have been used then. That is a third less code.
+ *
  * The other words hold only lanes of the target. Units bound all of them: a
  * budget of units is at most INSN_COUNT_MAX_UNITS, and before the next one
  * the words are emptied into the totals.
@@ -79,11 +83,17 @@
 /* No deadline */
 #define INSN_COUNT_NEVER        INT64_MAX
 
+/* Displacements that differ by this are the same one to the host, see below */
+#define INSN_COUNT_ALIAS        1024
+
+#define INSN_COUNT_DOMAIN_SIZE  (INSN_COUNT_WORDS * sizeof(uint64_t))
+
 /**
  * CPUInsnCount: the counts of a vCPU, owned by its thread except @shown
- * @word: what generated code adds to
- * @budget: units that were left in @word when it was last looked at
- * @withheld: units that are neither in @word nor in @budget, so that blocks
+ * @room: it has in it the words that generated code adds to; they are at
+ *        InsnCountOps.word
+ * @budget: units that were left in the words when they were last looked at
+ * @withheld: units that are neither in words nor in @budget, so that blocks
  *            exit
  * @total: the counts
  * @due: units until the deadline, for each set of domains (a bit mask)
@@ -93,14 +103,15 @@
  * @paced: the host's time when @most was chosen
  * @words: the words in use (a bit mask)
  * @wanted: the words that insn_count_start() asked for
- * @seq: held while @word and @total are changed together
+ * @seq: held while words, @budget, and @total are changed together
  * @shown: the most that insn_count_read() has returned, protected by the BQL
  *
  * It belongs to the target's ArchCPU, behind all fields that generated code
  * uses, so that nothing moves.
  */
 typedef struct CPUInsnCount {
-    uint64_t word[INSN_COUNT_DOMAINS][INSN_COUNT_WORDS];
+    uint8_t room[INSN_COUNT_ALIAS +
+                 INSN_COUNT_DOMAINS * INSN_COUNT_DOMAIN_SIZE];
     int64_t budget[INSN_COUNT_DOMAINS];
     int64_t withheld[INSN_COUNT_DOMAINS];
     uint64_t total[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
@@ -115,6 +126,25 @@ typedef struct CPUInsnCount {
     uint64_t shown;
 } CPUInsnCount;
 
+/**
+ * INSN_COUNT_WORD_AT: a place for the words in ArchCPU
+ * @type: the target's name of ArchCPU
+ * @member: its CPUInsnCount
+ * @place: the lower bits of the displacement from env, a multiple of 8. The
+ *         words of one domain follow those of the other.
+ *
+ * The host's CPU guesses that a load is from where a store has just been to
+ * when only the lower bits are the same, and starts over when it was wrong:
+ * 10 bits of the displacement on Zen 5 (measured: 29 cycles), 12 bits of the
+ * address on Intel's (Optimization Reference Manual, "4-KByte memory
+ * aliasing"). Each block first stores a word, then loads from env. So no field
+ * that generated code often loads may have the same lower bits as a word;
+ * those from -0x110 to -1 (in CPUNegativeOffsetState) are such, too.
+ */
+#define INSN_COUNT_WORD_AT(type, member, place)                               \
+    (ROUND_UP(offsetof(type, member.room) - sizeof(CPUState) - (place),       \
+              INSN_COUNT_ALIAS) + sizeof(CPUState) + (place))
+
 /* Where a lane lies; in word 0, between instructions and units */
 typedef struct InsnCountLane {
     uint8_t word;
@@ -125,12 +155,14 @@ typedef struct InsnCountLane {
 /**
  * InsnCountOps: what a target counts
  * @offset: where ArchCPU has its CPUInsnCount
+ * @word: where it has the words in that, an INSN_COUNT_WORD_AT()
+ * @plain: word 0 has no lanes of the target, each instruction is one unit
  * @domains: number of its privilege domains
  * @lanes: number of its lanes, with lane 0
  * @lane: layout of lanes 1 and up
  * @deadline: called on the vCPU's thread between two blocks, without the BQL,
  *            when a deadline is reached. The totals are exact. It must set
- *            the deadlines again.
+ *            the deadlines again. NULL if there never are any.
  * @reaches: does it matter if that is called only behind instructions that
  *           count these lanes in this domain? They do not include what the
  *           last one counts by translator_count_here(). If it does for some
@@ -139,6 +171,8 @@ typedef struct InsnCountLane {
  */
 typedef struct InsnCountOps {
     size_t offset;
+    size_t word;
+    bool plain;
     unsigned domains;
     unsigned lanes;
     InsnCountLane lane[INSN_COUNT_LANES];
@@ -212,9 +246,6 @@ uint64_t insn_count_peek(CPUState *cpu, unsigned domain, unsigned lane);
  */
 int insn_count_ahead(uintptr_t host_pc, uint64_t *ahead);
 
-/* What the first @insns instructions of @tb add when it starts */
-void insn_count_of_tb(TranslationBlock *tb, unsigned insns, uint64_t *sum);
-
 /* In translate-all.c */
 int cpu_unwind_data_from_tb(TranslationBlock *tb, uintptr_t host_pc,
                             uint64_t *data, uint64_t *count);
@@ -229,6 +260,11 @@ int64_t decode_sleb128(const uint8_t **pp);
  */
 #ifdef CONFIG_USER_ONLY
 static inline bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
+{
+    return false;
+}
+
+static inline bool insn_count_resumes(CPUState *cpu, TranslationBlock *tb)
 {
     return false;
 }
@@ -259,6 +295,13 @@ static inline void insn_count_decode(const TranslationBlock *tb,
 #else
 /* Has @tb refused to start because units ran out? If so, hand out more. */
 bool insn_count_expired(CPUState *cpu, TranslationBlock *tb);
+
+/*
+ * May that be executed next without a look at anything else? Looking it up
+ * would take longer than all the rest: blocks that are chained are often not
+ * in the jump cache.
+ */
+bool insn_count_resumes(CPUState *cpu, TranslationBlock *tb);
 
 /* Requests to exit are about to be honoured. */
 void insn_count_exit_done(CPUState *cpu);

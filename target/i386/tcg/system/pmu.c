@@ -144,6 +144,8 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
  */
 const InsnCountOps x86_insn_count_ops = {
     .offset = offsetof(X86CPU, insn_count),
+    /* From LDTR to IDTR; and XMM8, but only what the kernel counts */
+    .word = INSN_COUNT_WORD_AT(X86CPU, insn_count, 0x148),
     .domains = X86_COUNT_DOMAINS,
     .lanes = X86_COUNT_LANES,
     .lane = {
@@ -165,6 +167,10 @@ const InsnCountOps x86_insn_count_ops = {
     .deadline = x86_pmu_deadline,
     .reaches = x86_pmu_reaches,
 };
+
+QEMU_BUILD_BUG_ON(offsetof(CPUX86State, ldt) > 0x148 ||
+                  offsetof(CPUX86State, cr) <
+                  0x148 + X86_COUNT_DOMAINS * INSN_COUNT_DOMAIN_SIZE);
 
 /*
  * Properties
