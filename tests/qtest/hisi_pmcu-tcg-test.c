@@ -27,6 +27,9 @@
 #define PMCR_EL0        0x1b9c00
 #define PMCNTENSET_EL0  0x1b9c20
 #define PMCNTENCLR_EL0  0x1b9c40
+/* What PSCI_AFFINITY_INFO returns */
+#define PSCI_OFF        1
+
 #define PMOVSCLR_EL0    0x1b9c60
 #define PMCCNTR_EL0     0x1b9d00
 #define PMOVSSET_EL0    0x1b9e60
@@ -45,7 +48,7 @@ static Pmcu tcg_init(const char *args)
     return p;
 }
 
-/* PSCI_CPU_OFF, on a machine without EL2; it is off very soon after that. */
+/* PSCI_CPU_OFF, on a machine without EL2, until CPU 0 is told that it is off */
 static void guest_cpu_off(const Pmcu *p, unsigned cpu)
 {
     static const uint32_t code[] = {
@@ -53,14 +56,30 @@ static void guest_cpu_off(const Pmcu *p, unsigned cpu)
         0xf2b08000,     /* movk    x0, #0x8400, lsl #16 */
         0xd4000002,     /* hvc     #0x0 */
     };
+    static const uint32_t affinity_info[] = {
+        0xaa0003e1,     /* mov     x1, x0 */
+        0xd2800080,     /* mov     x0, #0x4 */
+        0xf2b88000,     /* movk    x0, #0xc400, lsl #16 */
+        0xd2800002,     /* mov     x2, #0x0 */
+        0xd4000002,     /* hvc     #0x0 */
+        INSN_RET,
+    };
+    int i;
 
     guest_start(p, cpu, 0, code, ARRAY_SIZE(code));
-    g_usleep(20000);
+    for (i = 0; guest_call(p, 0, cpu, affinity_info,
+                           ARRAY_SIZE(affinity_info)) != PSCI_OFF; i++) {
+        g_assert_cmpint(i, <, 60000);
+        g_usleep(1000);
+    }
 }
 
 static void run_to_end(const Pmcu *p, const PmcuRun *run)
 {
+    /* It starts between two instructions that are known to the clock. */
+    qtest_qmp_assert_success(p->qts, "{'execute': 'stop'}");
     pmcu_start(p, run);
+    qtest_qmp_assert_success(p->qts, "{'execute': 'cont'}");
     pmcu_wait_stored(p, run->nr_loop * run->ev_len / run->nr_pmu);
     g_assert_cmpint(pmcu_error(p), ==, 0);
     g_assert_cmphex(pmcu_read(p, A_INT_STAT), ==, DONE);
