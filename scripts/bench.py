@@ -31,7 +31,6 @@ import ui
 LIMIT = 900             # seconds for one run
 WORK = '/pmu/work'
 MODEL = 'Icelake-Server-v6'
-TICK = os.sysconf('SC_CLK_TCK')
 CORES = 24              # of a chip that posts all of them
 PAGES, PAGE = 0x2000000, 0x10000
 STEP = 10 ** 10         # nanoseconds of virtual time in which they do
@@ -117,12 +116,6 @@ def command(config, scratch):
         args=['-seed', '1', *config.args]), scratch)
     cmd[0] = str(qemu.binary('qemu-system-x86_64', config.kind))
     return cmd
-
-
-def times(pid):
-    """Seconds of CPU time of a process: in user space, in the kernel."""
-    words = pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()
-    return int(words[11]) / TICK, int(words[12]) / TICK
 
 
 def running(pid):
@@ -233,9 +226,9 @@ def posts(machine):
             return int(answer[1], 0) if answer[1:] else 0
 
         def step():
-            before = sum(times(child.pid))
+            before = running(child.pid)[1]
             ask(f'clock_step {STEP}')
-            return sum(times(child.pid)) - before
+            return running(child.pid)[1] - before
 
         step()              # also what is left to do at the start
         idle = step()

@@ -53,6 +53,12 @@ static CPUInsnCount *insn_count_state(CPUState *cpu)
     return (void *)cpu + insn_count_ops(cpu)->offset;
 }
 
+/* Sets of domains that can have a deadline; set 0 is empty */
+static unsigned insn_count_sets(const InsnCountOps *ops)
+{
+    return ops->deadline ? 1 << ops->domains : 1;
+}
+
 /*
  * Words
  */
@@ -104,7 +110,6 @@ static void insn_count_put(CPUState *cpu, unsigned domain, unsigned word,
 static void insn_count_grant(CPUState *cpu, unsigned domain, int64_t units)
 {
     CPUInsnCount *c = insn_count_state(cpu);
-
     uint64_t word = insn_count_get(cpu, domain, 0);
 
     seqlock_write_begin(&c->seq);
@@ -263,7 +268,7 @@ static void insn_count_empty(CPUState *cpu, unsigned domain,
     }
     seqlock_write_end(&c->seq);
 
-    for (i = 1; ops->deadline && i < 1 << ops->domains; i++) {
+    for (i = 1; i < insn_count_sets(ops); i++) {
         if ((i & (1 << domain)) && c->due[i] != INSN_COUNT_NEVER) {
             c->due[i] -= used;
         }
@@ -364,7 +369,7 @@ static int64_t insn_count_left(CPUState *cpu, const int64_t *due,
     int64_t units = INSN_COUNT_NEVER;
     unsigned m;
 
-    for (m = 1; ops->deadline && m < 1 << ops->domains; m++) {
+    for (m = 1; m < insn_count_sets(ops); m++) {
         if (m & (1 << domain)) {
             units = MIN(units, due[m]);
         }
@@ -392,7 +397,7 @@ static void insn_count_hand_out(CPUState *cpu, unsigned domain, int64_t min)
                             insn_count_left(cpu, due, d));
 
         units = MAX(units, d == domain ? min : 0);
-        for (m = 1; ops->deadline && m < 1 << ops->domains; m++) {
+        for (m = 1; m < insn_count_sets(ops); m++) {
             if ((m & (1 << d)) && due[m] != INSN_COUNT_NEVER) {
                 due[m] -= units;
             }
@@ -421,7 +426,7 @@ static void insn_count_check(CPUState *cpu)
     unsigned i;
 
     insn_count_sync(cpu, 0);
-    for (i = 1; ops->deadline && i < 1 << ops->domains; i++) {
+    for (i = 1; i < insn_count_sets(ops); i++) {
         if (c->due[i] <= 0) {
             ops->deadline(cpu);
             break;

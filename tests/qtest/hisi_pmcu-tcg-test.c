@@ -27,9 +27,6 @@
 #define PMCR_EL0        0x1b9c00
 #define PMCNTENSET_EL0  0x1b9c20
 #define PMCNTENCLR_EL0  0x1b9c40
-/* What PSCI_AFFINITY_INFO returns */
-#define PSCI_OFF        1
-
 #define PMOVSCLR_EL0    0x1b9c60
 #define PMCCNTR_EL0     0x1b9d00
 #define PMOVSSET_EL0    0x1b9e60
@@ -37,6 +34,9 @@
 #define PMEVCNTR_EL0(n) (0x1be800 + ((n) << 5))
 #define PMEVTYPER_EL0(n) (0x1bec00 + ((n) << 5))
 #define PMCCFILTR_EL0   0x1befe0
+
+/* What PSCI_AFFINITY_INFO returns */
+#define PSCI_OFF        1
 
 static Pmcu tcg_init(const char *args)
 {
