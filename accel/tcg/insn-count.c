@@ -27,17 +27,20 @@
 #include "tcg/tcg-op-common.h"
 #include "tcg/tcg-temp-internal.h"
 
+QEMU_BUILD_BUG_ON(INSN_COUNT_TB_UNITS > INSN_COUNT_MAX_UNITS);
 QEMU_BUILD_BUG_ON(INSN_COUNT_MAX_UNITS + INSN_COUNT_INSN_UNITS >=
-                  1 << INSN_COUNT_INSNS_BITS);
-QEMU_BUILD_BUG_ON(TCG_MAX_INSNS * INSN_COUNT_INSN_UNITS >
-                  INSN_COUNT_MAX_UNITS);
+                  1 << (63 - INSN_COUNT_UNITS_SHIFT));
+QEMU_BUILD_BUG_ON(CF_INSN_COUNT !=
+                  INSN_COUNT_UNITS << CF_INSN_COUNT_SHIFT ||
+                  INSN_COUNT_WORD(INSN_COUNT_WORDS) << CF_INSN_COUNT_SHIFT >
+                  1 << CF_CLUSTER_SHIFT);
 
 /*
  * What a budget is to last for, the least that is handed out for that, and how
  * many full ones pass before the host's clock is looked at, which takes time
  */
 #define INSN_COUNT_NS           50000
-#define INSN_COUNT_LEAST_UNITS  256
+#define INSN_COUNT_LEAST_UNITS  1024
 #define INSN_COUNT_PACE         8
 
 /* No target describes the start of an instruction with more words */
@@ -64,15 +67,12 @@ static unsigned insn_count_sets(const InsnCountOps *ops)
  */
 
 /* A unit in word 0 */
-static uint64_t insn_count_unit(const InsnCountOps *ops)
-{
-    return ops->plain ? 1 : 1ULL << INSN_COUNT_UNITS_SHIFT;
-}
+#define INSN_COUNT_UNIT         (1ULL << INSN_COUNT_UNITS_SHIFT)
 
 /* The units in word 0, or in a sum of what is added to it */
-static int64_t insn_count_units(const InsnCountOps *ops, uint64_t word)
+static int64_t insn_count_units(uint64_t word)
 {
-    return ops->plain ? word : (int64_t)word >> INSN_COUNT_UNITS_SHIFT;
+    return (int64_t)word >> INSN_COUNT_UNITS_SHIFT;
 }
 
 static size_t insn_count_offset(const InsnCountOps *ops, unsigned domain,
@@ -85,25 +85,18 @@ static size_t insn_count_offset(const InsnCountOps *ops, unsigned domain,
 static uint64_t insn_count_get(CPUState *cpu, unsigned domain, unsigned word)
 {
     const InsnCountOps *ops = insn_count_ops(cpu);
-    void *p = (void *)cpu + insn_count_offset(ops, domain, word);
+    uint64_t *p = (void *)cpu + insn_count_offset(ops, domain, word);
 
-    if (word == 0 && ops->plain) {
-        return (int64_t)qatomic_read((int32_t *)p);
-    }
-    return qatomic_read__nocheck((uint64_t *)p);
+    return qatomic_read__nocheck(p);
 }
 
 static void insn_count_put(CPUState *cpu, unsigned domain, unsigned word,
                            uint64_t value)
 {
     const InsnCountOps *ops = insn_count_ops(cpu);
-    void *p = (void *)cpu + insn_count_offset(ops, domain, word);
+    uint64_t *p = (void *)cpu + insn_count_offset(ops, domain, word);
 
-    if (word == 0 && ops->plain) {
-        *(int32_t *)p = value;
-    } else {
-        *(uint64_t *)p = value;
-    }
+    *p = value;
 }
 
 /* Change what is left, but not what was used */
@@ -113,7 +106,7 @@ static void insn_count_grant(CPUState *cpu, unsigned domain, int64_t units)
     uint64_t word = insn_count_get(cpu, domain, 0);
 
     seqlock_write_begin(&c->seq);
-    word += units * insn_count_unit(insn_count_ops(cpu));
+    word += units * INSN_COUNT_UNIT;
     insn_count_put(cpu, domain, 0, word);
     c->budget[domain] += units;
     seqlock_write_end(&c->seq);
@@ -139,7 +132,7 @@ static void insn_count_withhold(CPUState *cpu)
     unsigned i;
 
     for (i = 0; i < ops->domains; i++) {
-        int64_t left = insn_count_units(ops, insn_count_get(cpu, i, 0));
+        int64_t left = insn_count_units(insn_count_get(cpu, i, 0));
 
         if (left >= 0) {
             insn_count_grant(cpu, i, -(left + 1));
@@ -192,35 +185,35 @@ static void insn_count_make_room(void)
     }
 }
 
-static void insn_count_use(CPUState *cpu, unsigned words)
+static void insn_count_use(CPUState *cpu, unsigned what)
 {
     insn_count_make_room();
-    qatomic_set(&insn_count_state(cpu)->words, words);
+    qatomic_set(&insn_count_state(cpu)->what, what);
     cpu->tcg_cflags = deposit32(cpu->tcg_cflags, CF_INSN_COUNT_SHIFT,
-                                INSN_COUNT_WORDS, words);
+                                INSN_COUNT_WORDS + 1, what);
     if (cpu->cflags_next_tb != -1) {
         cpu->cflags_next_tb = deposit32(cpu->cflags_next_tb,
-                                        CF_INSN_COUNT_SHIFT, INSN_COUNT_WORDS,
-                                        words);
+                                        CF_INSN_COUNT_SHIFT,
+                                        INSN_COUNT_WORDS + 1, what);
     }
 }
 
-void insn_count_start(CPUState *cpu, unsigned words, bool linger)
+void insn_count_start(CPUState *cpu, unsigned what, bool linger)
 {
     CPUInsnCount *c = insn_count_state(cpu);
     unsigned i;
 
-    if (words) {
-        words |= 1;
+    if (what) {
+        what |= INSN_COUNT_UNITS;
     } else {
         for (i = 0; i < ARRAY_SIZE(c->due); i++) {
             c->due[i] = INSN_COUNT_NEVER;
         }
     }
-    qatomic_set(&c->wanted, words);
+    qatomic_set(&c->wanted, what);
     c->linger = INSN_COUNT_LINGER;
-    if (words & ~c->words || (words != c->words && !linger)) {
-        insn_count_use(cpu, linger ? c->words | words : words);
+    if (what & ~c->what || (what != c->what && !linger)) {
+        insn_count_use(cpu, linger ? c->what | what : what);
         /* The current block may be chained to one that counts otherwise */
         qatomic_set(&cpu->neg.icount_decr.u16.high, -1);
         insn_count_withhold(cpu);
@@ -237,7 +230,7 @@ static void insn_count_empty(CPUState *cpu, unsigned domain,
     unsigned i;
 
     now[0] = insn_count_get(cpu, domain, 0) - ahead[0];
-    left = insn_count_units(ops, now[0]);
+    left = insn_count_units(now[0]);
     used = c->budget[domain] - left;
     if (!used) {
         /* Every instruction uses some, so there was none */
@@ -252,17 +245,16 @@ static void insn_count_empty(CPUState *cpu, unsigned domain,
     c->linger -= used;
     c->spent += used;
 
-    c->total[domain][0] += ops->plain ? used
-                                      : extract64(now[0], 0,
-                                                  INSN_COUNT_INSNS_BITS);
-    for (i = 1; i < ops->lanes; i++) {
+    for (i = 0; i < ops->lanes; i++) {
         const InsnCountLane *l = &ops->lane[i];
 
-        if (now[l->word]) {
+        if (i == ops->units) {
+            c->total[domain][i] += used;
+        } else if (now[l->word]) {
             c->total[domain][i] += extract64(now[l->word], l->shift, l->bits);
         }
     }
-    insn_count_put(cpu, domain, 0, left * insn_count_unit(ops) + ahead[0]);
+    insn_count_put(cpu, domain, 0, left * INSN_COUNT_UNIT + ahead[0]);
     for (i = 1; i < INSN_COUNT_WORDS; i++) {
         insn_count_put(cpu, domain, i, ahead[i]);
     }
@@ -297,15 +289,11 @@ static uint64_t insn_count_more(CPUState *cpu, unsigned domain, unsigned lane)
     const InsnCountOps *ops = insn_count_ops(cpu);
     const InsnCountLane *l = &ops->lane[lane];
 
-    if (lane) {
-        return extract64(insn_count_get(cpu, domain, l->word), l->shift,
-                         l->bits);
-    }
-    if (ops->plain) {
+    if (lane == ops->units) {
         return qatomic_read__nocheck(&insn_count_state(cpu)->budget[domain]) -
-               insn_count_get(cpu, domain, 0);
+               insn_count_units(insn_count_get(cpu, domain, 0));
     }
-    return extract64(insn_count_get(cpu, domain, 0), 0, INSN_COUNT_INSNS_BITS);
+    return extract64(insn_count_get(cpu, domain, l->word), l->shift, l->bits);
 }
 
 static uint64_t insn_count_sum(CPUState *cpu)
@@ -331,7 +319,7 @@ uint64_t insn_count_read(CPUState *cpu)
     uint64_t sum = insn_count_sum(cpu);
 
     g_assert(bql_locked());
-    if (cpu->created && !qemu_cpu_is_self(cpu) && qatomic_read(&c->words)) {
+    if (cpu->created && !qemu_cpu_is_self(cpu) && qatomic_read(&c->what)) {
         /*
          * Without the BQL the vCPU can start to execute at most once, and
          * stop. So if it is not executing now, and the sum is the same before
@@ -377,6 +365,11 @@ static int64_t insn_count_left(CPUState *cpu, const int64_t *due,
     return units;
 }
 
+static int64_t insn_count_limit(CPUState *cpu)
+{
+    return insn_count_state(cpu)->limit ?: INSN_COUNT_MAX_UNITS;
+}
+
 /*
  * Hand out budgets so that no deadline can be missed: for each set of
  * domains, all of them together get at most the units that are due. The
@@ -393,7 +386,7 @@ static void insn_count_hand_out(CPUState *cpu, unsigned domain, int64_t min)
     for (i = 0; i < ops->domains; i++) {
         /* The current domain first, then the others */
         unsigned d = i == 0 ? domain : i <= domain ? i - 1 : i;
-        int64_t units = MIN(c->most ?: INSN_COUNT_MAX_UNITS,
+        int64_t units = MIN(c->most ?: insn_count_limit(cpu),
                             insn_count_left(cpu, due, d));
 
         units = MAX(units, d == domain ? min : 0);
@@ -418,8 +411,11 @@ void insn_count_set_due(CPUState *cpu, unsigned domain, const int64_t *due)
     insn_count_hand_out(cpu, domain, 0);
 }
 
-/* Call the hook if a deadline has been reached. */
-static void insn_count_check(CPUState *cpu)
+/*
+ * Call the hook if a deadline of some domains (a bit mask) has been reached.
+ * When another one's units run out, depends on the host's time.
+ */
+static void insn_count_check(CPUState *cpu, unsigned domains)
 {
     const InsnCountOps *ops = insn_count_ops(cpu);
     CPUInsnCount *c = insn_count_state(cpu);
@@ -427,7 +423,7 @@ static void insn_count_check(CPUState *cpu)
 
     insn_count_sync(cpu, 0);
     for (i = 1; i < insn_count_sets(ops); i++) {
-        if (c->due[i] <= 0) {
+        if ((i & domains) && c->due[i] <= 0) {
             ops->deadline(cpu);
             break;
         }
@@ -436,8 +432,8 @@ static void insn_count_check(CPUState *cpu)
 
 void insn_count_leave(CPUState *cpu)
 {
-    if (insn_count_ops(cpu) && insn_count_state(cpu)->words) {
-        insn_count_check(cpu);
+    if (insn_count_ops(cpu) && insn_count_state(cpu)->what) {
+        insn_count_check(cpu, MAKE_64BIT_MASK(0, INSN_COUNT_DOMAINS));
     }
 }
 
@@ -475,15 +471,13 @@ static bool insn_count_reaches(CPUState *cpu, TranslationBlock *tb,
 
     if (!ops->reaches) {
         return insn_count_left(cpu, insn_count_state(cpu)->due,
-                               tb->count_domain) <=
-               -insn_count_units(ops, sum[0]);
+                               tb->count_domain) <= -insn_count_units(sum[0]);
     }
-    lanes[0] = ops->plain ? -sum[0]
-                          : extract64(sum[0], 0, INSN_COUNT_INSNS_BITS);
-    for (i = 1; i < ops->lanes; i++) {
+    for (i = 0; i < ops->lanes; i++) {
         const InsnCountLane *l = &ops->lane[i];
 
-        lanes[i] = extract64(sum[l->word], l->shift, l->bits);
+        lanes[i] = i == ops->units ? -insn_count_units(sum[0])
+                                   : extract64(sum[l->word], l->shift, l->bits);
     }
     return ops->reaches(cpu, tb->count_domain, lanes);
 }
@@ -498,7 +492,7 @@ static unsigned insn_count_until(CPUState *cpu, TranslationBlock *tb)
     g_autofree uint64_t (*sum)[INSN_COUNT_WORDS] = NULL;
     unsigned before = 0, reached = tb->icount;
 
-    if (!c->words ||
+    if (!c->what ||
         insn_count_left(cpu, c->due, tb->count_domain) >= tb->count_units) {
         return tb->icount;
     }
@@ -526,16 +520,16 @@ static unsigned insn_count_until(CPUState *cpu, TranslationBlock *tb)
 static void insn_count_pace(CPUState *cpu)
 {
     CPUInsnCount *c = insn_count_state(cpu);
+    int64_t limit = insn_count_limit(cpu);
     int64_t now, most;
 
-    if (c->most == INSN_COUNT_MAX_UNITS &&
-        c->spent < INSN_COUNT_PACE * INSN_COUNT_MAX_UNITS) {
+    if (c->most == limit && c->spent < INSN_COUNT_PACE * limit) {
         return;
     }
     now = get_clock();
     most = c->spent * INSN_COUNT_NS / MAX(now - c->paced, 1);
     most = MAX(most, INSN_COUNT_LEAST_UNITS);
-    c->most = MIN(most, INSN_COUNT_MAX_UNITS);
+    c->most = MIN(most, limit);
     c->spent = 0;
     c->paced = now;
 }
@@ -549,17 +543,16 @@ bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
         return false;
     }
     c = insn_count_state(cpu);
-    if (insn_count_units(insn_count_ops(cpu),
-                         insn_count_get(cpu, tb->count_domain, 0)) >=
+    if (insn_count_units(insn_count_get(cpu, tb->count_domain, 0)) >=
         tb->count_units) {
         return false;
     }
 
-    insn_count_check(cpu);
+    insn_count_check(cpu, 1 << tb->count_domain);
     if (!icount_enabled()) {
         insn_count_pace(cpu);
     }
-    if (c->words != c->wanted && c->linger < 0) {
+    if (c->what != c->wanted && c->linger < 0) {
         insn_count_use(cpu, c->wanted);
     }
     /*
@@ -624,11 +617,13 @@ int insn_count_ahead(uintptr_t host_pc, uint64_t *count)
  * @add: the addition for each word; the load and the store are next to it
  * @check: where the block looks for a request to exit, behind the load; NULL
  *         if it is to stay, or there is none
+ * @units: what the instructions until now use up
  */
 typedef struct InsnCountGen {
     uint64_t insn[TCG_MAX_INSNS][INSN_COUNT_WORDS];
     TCGOp *add[INSN_COUNT_WORDS];
     TCGOp *check;
+    unsigned units;
 } InsnCountGen;
 
 static __thread InsnCountGen *gen;
@@ -638,17 +633,30 @@ static const InsnCountOps *insn_count_gen_ops(void)
     return insn_count_ops(tcg_ctx->cpu);
 }
 
-/* What an instruction adds to word 0 for itself, if it is so many units */
-static uint64_t insn_count_of_insn(unsigned units)
+bool translator_counts(const DisasContextBase *db)
 {
-    const InsnCountOps *ops = insn_count_gen_ops();
-
-    return !ops->plain - units * insn_count_unit(ops);
+    return tb_cflags(db->tb) & CF_INSN_COUNT;
 }
 
-bool translator_counts(const DisasContextBase *db, unsigned word)
+bool translator_counts_lanes(const DisasContextBase *db, unsigned word)
 {
-    return tb_cflags(db->tb) & (CF_INSN_COUNT << word);
+    return tb_cflags(db->tb) & (INSN_COUNT_WORD(word) << CF_INSN_COUNT_SHIFT);
+}
+
+/* Does @tb have an addition to this word? */
+static bool insn_count_adds(const TranslationBlock *tb, unsigned word)
+{
+    return tb_cflags(tb) &
+           (word ? INSN_COUNT_WORD(word) << CF_INSN_COUNT_SHIFT
+                 : CF_INSN_COUNT);
+}
+
+/* What an instruction adds to word 0 for itself, if it is so many units */
+static uint64_t insn_count_of_insn(const DisasContextBase *db, unsigned units)
+{
+    bool lane_0 = insn_count_gen_ops()->units && translator_counts_lanes(db, 0);
+
+    return lane_0 - units * INSN_COUNT_UNIT;
 }
 
 static uint64_t *insn_count_of(const DisasContextBase *db)
@@ -661,7 +669,7 @@ void translator_count_domain(const DisasContextBase *db, unsigned domain)
     db->tb->count_domain = domain;
 }
 
-void translator_insn_counts(const DisasContextBase *db, unsigned units,
+void translator_insn_counts(DisasContextBase *db, unsigned units,
                             const uint64_t *lanes)
 {
     uint64_t *insn = insn_count_of(db);
@@ -673,22 +681,26 @@ void translator_insn_counts(const DisasContextBase *db, unsigned units,
         return;
     }
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
-        insn[i] = translator_counts(db, i) ? lanes[i] : 0;
+        insn[i] = translator_counts_lanes(db, i) ? lanes[i] : 0;
     }
-    tcg_debug_assert(!insn_count_gen_ops()->plain || (units == 1 && !insn[0]));
-    insn[0] += insn_count_of_insn(units);
+    insn[0] += insn_count_of_insn(db, units);
+    gen->units += units;
+    if (gen->units > INSN_COUNT_TB_UNITS - INSN_COUNT_INSN_UNITS) {
+        /* There might not be room for another one */
+        db->max_insns = db->num_insns;
+    }
 }
 
 void translator_insn_not_retired(const DisasContextBase *db)
 {
-    if (translator_counts(db, 0)) {
+    if (translator_counts(db)) {
         memset(insn_count_of(db), 0, sizeof(gen->insn[0]));
     }
 }
 
 /*
- * Add to a word. The addition, which is returned, has a load in front of it,
- * and a store behind it.
+ * Add to a word, or to the upper half of word 0. The addition, which is
+ * returned, has a load in front of it, and a store behind it.
  */
 static TCGOp *insn_count_gen(const DisasContextBase *db, unsigned word,
                              uint64_t value, TCGLabel *if_negative)
@@ -699,11 +711,12 @@ static TCGOp *insn_count_gen(const DisasContextBase *db, unsigned word,
                   sizeof(CPUState);
     TCGOp *add;
 
-    if (word == 0 && ops->plain) {
+    if (!translator_counts_lanes(db, word)) {
         TCGv_i32 t = tcg_temp_ebb_new_i32();
 
+        at += HOST_BIG_ENDIAN ? 0 : 4;
         tcg_gen_ld_i32(t, tcg_env, at);
-        tcg_gen_add_i32(t, t, tcg_constant_i32(value));
+        tcg_gen_add_i32(t, t, tcg_constant_i32(value >> 32));
         add = tcg_last_op();
         if (if_negative) {
             tcg_gen_brcondi_i32(TCG_COND_LT, t, 0, if_negative);
@@ -728,7 +741,7 @@ static TCGOp *insn_count_gen(const DisasContextBase *db, unsigned word,
 void translator_count_here(const DisasContextBase *db, unsigned word,
                            uint64_t lanes)
 {
-    if (translator_counts(db, word)) {
+    if (translator_counts_lanes(db, word)) {
         insn_count_gen(db, word, lanes, NULL);
     }
 }
@@ -738,8 +751,8 @@ void translator_insn_again(const DisasContextBase *db)
     unsigned i;
 
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
-        if (translator_counts(db, i)) {
-            translator_count_here(db, i, -insn_count_of(db)[i]);
+        if (insn_count_adds(db->tb, i)) {
+            insn_count_gen(db, i, -insn_count_of(db)[i], NULL);
             /* This can go on for ever without using up units */
             gen->check = NULL;
         }
@@ -750,8 +763,11 @@ void insn_count_start_tb(const DisasContextBase *db)
 {
     db->tb->count_domain = 0;
     db->tb->count_units = 0;
-    if (translator_counts(db, 0) && !gen) {
-        gen = g_new(InsnCountGen, 1);
+    if (translator_counts(db)) {
+        if (!gen) {
+            gen = g_new(InsnCountGen, 1);
+        }
+        gen->units = 0;
     }
 }
 
@@ -766,13 +782,13 @@ void insn_count_gen_add(const DisasContextBase *db)
 {
     unsigned i;
 
-    if (translator_counts(db, 0)) {
+    if (translator_counts(db)) {
         gen->check = tcg_ctx->exitreq_label &&
                      !(tb_cflags(db->tb) & CF_USE_ICOUNT) ? tcg_last_op()
                                                           : NULL;
     }
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
-        if (translator_counts(db, i)) {
+        if (insn_count_adds(db->tb, i)) {
             gen->add[i] = insn_count_gen(db, i, 0,
                                          i ? NULL : tcg_ctx->exitreq_label);
         }
@@ -781,11 +797,28 @@ void insn_count_gen_add(const DisasContextBase *db)
 
 void insn_count_start_insn(const DisasContextBase *db)
 {
-    if (translator_counts(db, 0)) {
+    if (translator_counts(db)) {
         uint64_t *insn = insn_count_of(db);
 
         memset(insn, 0, sizeof(gen->insn[0]));
-        insn[0] = insn_count_of_insn(1);
+        insn[0] = insn_count_of_insn(db, 1);
+    }
+}
+
+/* Put in what an addition adds, or leave it out if that is nothing. */
+static void insn_count_set(const DisasContextBase *db, unsigned word,
+                           uint64_t sum)
+{
+    TCGOp *add = gen->add[word];
+
+    if (word > 0 && !sum) {
+        tcg_op_remove(tcg_ctx, QTAILQ_PREV(add, link));
+        tcg_op_remove(tcg_ctx, QTAILQ_NEXT(add, link));
+        tcg_op_remove(tcg_ctx, add);
+    } else if (translator_counts_lanes(db, word)) {
+        tcg_set_insn_param(add, 2, tcgv_i64_arg(tcg_constant_i64(sum)));
+    } else {
+        tcg_set_insn_param(add, 2, tcgv_i32_arg(tcg_constant_i32(sum >> 32)));
     }
 }
 
@@ -794,12 +827,12 @@ void insn_count_end_tb(const DisasContextBase *db)
     unsigned i;
     int n;
 
-    if (translator_counts(db, 0) && gen->check) {
+    if (translator_counts(db) && gen->check) {
         tcg_op_remove(tcg_ctx, QTAILQ_PREV(gen->check, link));
         tcg_op_remove(tcg_ctx, gen->check);
     }
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
-        if (translator_counts(db, i)) {
+        if (insn_count_adds(db->tb, i)) {
             uint64_t sum = 0;
 
             /* Leave in each place the sum from there to the end */
@@ -807,22 +840,9 @@ void insn_count_end_tb(const DisasContextBase *db)
                 sum += gen->insn[n][i];
                 gen->insn[n][i] = sum;
             }
-            if (i > 0 && !sum) {
-                tcg_op_remove(tcg_ctx, QTAILQ_PREV(gen->add[i], link));
-                tcg_op_remove(tcg_ctx, QTAILQ_NEXT(gen->add[i], link));
-                tcg_op_remove(tcg_ctx, gen->add[i]);
-                continue;
-            }
-            if (i == 0 && insn_count_gen_ops()->plain) {
-                tcg_set_insn_param(gen->add[i], 2,
-                                   tcgv_i32_arg(tcg_constant_i32(sum)));
-            } else {
-                tcg_set_insn_param(gen->add[i], 2,
-                                   tcgv_i64_arg(tcg_constant_i64(sum)));
-            }
+            insn_count_set(db, i, sum);
             if (i == 0) {
-                db->tb->count_units =
-                    -insn_count_units(insn_count_gen_ops(), sum);
+                db->tb->count_units = -insn_count_units(sum);
             }
         }
     }
@@ -836,7 +856,7 @@ uint8_t *insn_count_encode(const TranslationBlock *tb, int insn, uint8_t *p)
         return p;
     }
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
-        if (tb_cflags(tb) & (CF_INSN_COUNT << i)) {
+        if (insn_count_adds(tb, i)) {
             uint64_t prev = insn > 0 ? gen->insn[insn - 1][i] : 0;
             uint64_t more = gen->insn[insn][i] - prev;
             int64_t low = sextract64(more, 0, INSN_COUNT_UNITS_SHIFT);
@@ -858,7 +878,7 @@ void insn_count_decode(const TranslationBlock *tb, const uint8_t **pp,
         return;
     }
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
-        if (tb_cflags(tb) & (CF_INSN_COUNT << i)) {
+        if (insn_count_adds(tb, i)) {
             count[i] += (uint64_t)decode_sleb128(pp) << INSN_COUNT_UNITS_SHIFT;
             count[i] += decode_sleb128(pp);
         }

@@ -17,13 +17,18 @@
 
 #ifdef CONFIG_USER_ONLY
 
-static inline bool translator_counts(const DisasContextBase *db, unsigned word)
+static inline bool translator_counts(const DisasContextBase *db)
 {
     return false;
 }
 
-static inline void translator_insn_counts(const DisasContextBase *db,
-                                          unsigned units,
+static inline bool translator_counts_lanes(const DisasContextBase *db,
+                                           unsigned word)
+{
+    return false;
+}
+
+static inline void translator_insn_counts(DisasContextBase *db, unsigned units,
                                           const uint64_t *lanes)
 {
 }
@@ -64,8 +69,9 @@ static inline void insn_count_end_tb(const DisasContextBase *db)
 
 #else
 
-/* Does this block count the lanes of @word? */
-bool translator_counts(const DisasContextBase *db, unsigned word);
+/* Does this block count anything? And the lanes of @word? */
+bool translator_counts(const DisasContextBase *db);
+bool translator_counts_lanes(const DisasContextBase *db, unsigned word);
 
 /* From init_disas_context: the privilege domain of the block, if not 0 */
 void translator_count_domain(const DisasContextBase *db, unsigned domain);
@@ -75,9 +81,10 @@ void translator_count_domain(const DisasContextBase *db, unsigned domain);
  * @db: the context
  * @units: its units, 1 to INSN_COUNT_INSN_UNITS
  * @lanes: for each word, what it adds to the lanes of the target there. A
- *         lane must be large enough for INSN_COUNT_MAX_UNITS units.
+ *         lane must be large enough for a budget of units, and one more
+ *         instruction.
  */
-void translator_insn_counts(const DisasContextBase *db, unsigned units,
+void translator_insn_counts(DisasContextBase *db, unsigned units,
                             const uint64_t *lanes);
 
 /* The instruction raises an exception instead of being executed */

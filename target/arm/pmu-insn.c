@@ -78,7 +78,7 @@ static void pmu_insn_set(CPUState *cs, uint64_t count, bool in_use,
     int64_t due[1 << INSN_COUNT_DOMAINS];
     unsigned i;
 
-    insn_count_start(cs, in_use, true);
+    insn_count_start(cs, in_use ? INSN_COUNT_UNITS : 0, true);
     if (in_use) {
         for (i = 0; i < ARRAY_SIZE(due); i++) {
             due[i] = left;
@@ -94,7 +94,7 @@ static void pmu_insn_work(CPUState *cs, run_on_cpu_data asked_at)
 {
     ARMCPU *cpu = ARM_CPU(cs);
 
-    if (cpu->pmu_insn_late && !cpu->insn_count.words) {
+    if (cpu->pmu_insn_late && !cpu->insn_count.what) {
         /*
          * With -icount only this CPU has been executing since then, and how
          * much is known. It belongs to the time that the asker has seen.
@@ -150,7 +150,7 @@ const InsnCountOps arm_insn_count_ops = {
     .offset = offsetof(ARMCPU, insn_count),
     /* Where the TLBs of stage 2 and of physical addresses are described */
     .word = INSN_COUNT_WORD_AT(ARMCPU, insn_count, 0x3a0),
-    .plain = true,
+    .units = 0,
     .domains = 1,
     .lanes = 1,
     .deadline = pmu_insn_deadline,

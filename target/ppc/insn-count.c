@@ -21,8 +21,9 @@
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
 
-/* The words of lanes, see @lane below */
-#define PPC_COUNT_WORDS         3
+/* See @lane below */
+#define PPC_COUNT_WHAT          (INSN_COUNT_UNITS | INSN_COUNT_WORD(1))
+#define PPC_COUNT_LIMIT         (1 << 15)
 
 enum {
     PPC_COUNT_BUSY,
@@ -56,7 +57,8 @@ void ppc_count_start(PowerPCCPU *cpu, bool on)
         return;
     }
     ppc_count_toggle(cpu);
-    insn_count_start(CPU(cpu), on ? PPC_COUNT_WORDS : 0, true);
+    c->insns.limit = PPC_COUNT_LIMIT;
+    insn_count_start(CPU(cpu), on ? PPC_COUNT_WHAT : 0, true);
     c->on = on;
     ppc_count_time(cpu);
 }
@@ -155,12 +157,12 @@ int64_t ppc_count_run_ns(PowerPCCPU *cpu)
     return ppc_count_ns(cpu, PPC_COUNT_RUN);
 }
 
-/* An instruction is one unit, so 16 bits are enough for each lane. */
+/* An instruction is one unit, so 16 bits are enough for a lane. */
 const InsnCountOps ppc_insn_count_ops = {
     .offset = offsetof(PowerPCCPU, insn_count.insns),
     /* Within gprh[], which only the SPE of 32-bit CPUs uses */
     .word = INSN_COUNT_WORD_AT(PowerPCCPU, insn_count.insns, 0x128),
-    .plain = true,
+    .units = PPC_COUNT_INSNS,
     .domains = PPC_COUNT_DOMAINS,
     .lanes = PPC_COUNT_LANES,
     .lane = {
@@ -171,7 +173,7 @@ const InsnCountOps ppc_insn_count_ops = {
     },
 };
 
-QEMU_BUILD_BUG_ON(INSN_COUNT_MAX_UNITS + INSN_COUNT_INSN_UNITS > UINT16_MAX);
+QEMU_BUILD_BUG_ON(PPC_COUNT_LIMIT >= UINT16_MAX);
 QEMU_BUILD_BUG_ON(offsetof(CPUPPCState, gprh) > 0x128 ||
                   offsetof(CPUPPCState, lr) <
                   0x128 + PPC_COUNT_DOMAINS * INSN_COUNT_DOMAIN_SIZE);

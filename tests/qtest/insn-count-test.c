@@ -28,7 +28,7 @@
 #define EL0_CODE(cpu)   (GUEST_MAILBOX(cpu) + 0x2000)
 
 /* More instructions than a CPU goes on to count when it need not any more */
-#define LINGER          40000
+#define LINGER          270000
 
 #define SPSR_EL0_64     0x3c0
 #define SPSR_EL0_32     0x1d0

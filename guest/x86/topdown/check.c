@@ -84,7 +84,7 @@ static const struct {
 } loops[] = {
     { "nops", loop_nops, 400000, 48, 0, 3, 0, 2, 0, 0, 0 },
     { "straight", loop_straight, 400, 40008, 0, 3, 0, 2, 0, 0, 0 },
-    { "loads", loop_loads, 400000, 32, 0, 3, 0, 2, 0, 5, 0 },
+    { "loads", loop_loads, 400000, 28, 0, 3, 0, 2, 0, 5, 0 },
     { "divides", loop_divides, 100000, 20, 16, 3, 0, 2, 0, 0, 40 },
     { "serial", loop_serial, 100000, 20, 16, 3, 0, 2, 80, 0, 0 },
     { "jumps", loop_jumps, 400000, 20, 0, 3, 4, 10, 0, 0, 0 },

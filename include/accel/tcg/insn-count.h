@@ -6,15 +6,18 @@
  * and shows the difference. They are kept apart for each privilege domain,
  * and there is one for each lane: lane 0 is the retired instructions, the
  * other lanes are what the target wants to know of them (branches, loads...),
- * as far as the translator can tell.
+ * as far as the translator can tell. One of the lanes is the units of the
+ * target, which are always counted if anything is: the instructions, or what
+ * each of them takes at least one of.
  *
  *  - A translation block adds up what its instructions count when it starts:
- *    one 64-bit addition for each word of lanes that is in use and to which
- *    it adds something, and a test of the sign. Whatever ends the block early
- *    takes back what did not retire: cpu_restore_state() for faults, I/O
- *    recompiles, and self-modifying code; translator_insn_not_retired() for
- *    exceptions that the translator raises itself; translator_insn_again() for
- *    an instruction that starts again.
+ *    one addition for the units, with a test of the sign, and one for each
+ *    word of lanes that is in use and to which it adds something; the lanes of
+ *    word 0 come with the units. Whatever ends the block early takes back what
+ *    did not retire: cpu_restore_state() for faults, I/O recompiles, and
+ *    self-modifying code; translator_insn_not_retired() for exceptions that
+ *    the translator raises itself; translator_insn_again() for an instruction
+ *    that starts again.
  *  - Nothing is emitted unless the vCPU counts. Blocks that count and blocks
  *    that do not are different blocks (CF_INSN_COUNT), so that switching
  *    invalidates none. On the vCPU's own thread it takes effect when the
@@ -24,9 +27,9 @@
  *  - insn_count_sync() makes the totals exact at the current instruction,
  *    which it does not include, wherever in a block that is.
  *  - A deadline is a number of units: "call me before more than that are
- *    counted in these domains". An instruction is one unit, unless the target
- *    says more. The hook is called right behind the instruction that reaches
- *    the deadline, in whatever blocks that is translated.
+ *    counted in these domains". The hook is called right behind the
+ *    instruction that reaches the deadline, in whatever blocks that is
+ *    translated.
  *  - The test of the sign is also the test for requests to exit to the main
  *    loop: there is no other in blocks that count, unless one of their
  *    instructions can start again, or -icount is on. What the vCPU's own
@@ -42,18 +45,17 @@
  * The first word of a domain, as generated code sees it (the sign is set
  * when a block would use up more units than there are, or is to exit):
  *
- *    63           48 47                                15 14             0
- *   +---------------+------------------------------------+---------------+
- *   | units left    | lanes of the target                | instructions  |
- *   +---------------+------------------------------------+---------------+
+ *    63           46 45                                                0
+ *   +---------------+---------------------------------------------------+
+ *   | units left    | lanes of the target                               |
+ *   +---------------+---------------------------------------------------+
  *
- * If the target needs nothing else in it, and each instruction is one unit
- * (InsnCountOps.plain), it is only an int32_t, the units left. Instructions
- * are the units that have been used then. That is a third less code.
+ * If none of these lanes are in use, a block adds only to the upper half of
+ * it, which takes a third less code. Units are what has been used of them.
  *
  * The other words hold only lanes of the target. Units bound all of them: a
- * budget of units is at most INSN_COUNT_MAX_UNITS, and before the next one
- * the words are emptied into the totals.
+ * budget of units is limited, and before the next one the words are emptied
+ * into the totals.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -66,19 +68,25 @@
 #include "qemu/seqlock.h"
 
 #define INSN_COUNT_DOMAINS      4
-#define INSN_COUNT_WORDS        5
+#define INSN_COUNT_WORDS        4
 #define INSN_COUNT_LANES        20
 
-/* Lane 0, in word 0 */
-#define INSN_COUNT_INSNS_BITS   15
-#define INSN_COUNT_UNITS_SHIFT  48
+#define INSN_COUNT_UNITS_SHIFT  46
 
-/* The most that one instruction may use up; 512 of them must fit in a budget */
-#define INSN_COUNT_INSN_UNITS   63
-#define INSN_COUNT_MAX_UNITS    (512 * INSN_COUNT_INSN_UNITS)
+/*
+ * The most that one instruction may use up, a block (which ends then), and a
+ * budget; that can be overdrawn by an instruction
+ */
+#define INSN_COUNT_INSN_UNITS   1023
+#define INSN_COUNT_TB_UNITS     UINT16_MAX
+#define INSN_COUNT_MAX_UNITS    ((1 << 17) - 1 - INSN_COUNT_INSN_UNITS)
 
-/* For how many units blocks go on to count that need not any more */
-#define INSN_COUNT_LINGER       32768
+/* What is counted, a bit mask: always the units, and the lanes of words */
+#define INSN_COUNT_UNITS        1u
+#define INSN_COUNT_WORD(word)   (2u << (word))
+
+/* For how many units blocks go on to count what they need not any more */
+#define INSN_COUNT_LINGER       (1 << 18)
 
 /* No deadline */
 #define INSN_COUNT_NEVER        INT64_MAX
@@ -92,17 +100,20 @@
  * CPUInsnCount: the counts of a vCPU, owned by its thread except @shown
  * @room: it has in it the words that generated code adds to; they are at
  *        InsnCountOps.word
+ * @limit: the largest budget, if the lanes have no room for one of
+ *         INSN_COUNT_MAX_UNITS, else 0; set by the target before it counts. It
+ *         must be enough for any block.
  * @budget: units that were left in the words when they were last looked at
  * @withheld: units that are neither in words nor in @budget, so that blocks
  *            exit
  * @total: the counts
  * @due: units until the deadline, for each set of domains (a bit mask)
- * @linger: units until @wanted replaces @words
+ * @linger: units until @wanted replaces @what
  * @most: the largest budget to hand out, 0 if not yet known
  * @spent: units that were used up since
  * @paced: the host's time when @most was chosen
- * @words: the words in use (a bit mask)
- * @wanted: the words that insn_count_start() asked for
+ * @what: what is counted, INSN_COUNT_UNITS and so on
+ * @wanted: what insn_count_start() asked for
  * @seq: held while words, @budget, and @total are changed together
  * @shown: the most that insn_count_read() has returned, protected by the BQL
  *
@@ -112,6 +123,7 @@
 typedef struct CPUInsnCount {
     uint8_t room[INSN_COUNT_ALIAS +
                  INSN_COUNT_DOMAINS * INSN_COUNT_DOMAIN_SIZE];
+    int64_t limit;
     int64_t budget[INSN_COUNT_DOMAINS];
     int64_t withheld[INSN_COUNT_DOMAINS];
     uint64_t total[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
@@ -120,7 +132,7 @@ typedef struct CPUInsnCount {
     int64_t most;
     int64_t spent;
     int64_t paced;
-    uint8_t words;
+    uint8_t what;
     uint8_t wanted;
     QemuSeqLock seq;
     uint64_t shown;
@@ -145,7 +157,7 @@ typedef struct CPUInsnCount {
     (ROUND_UP(offsetof(type, member.room) - sizeof(CPUState) - (place),       \
               INSN_COUNT_ALIAS) + sizeof(CPUState) + (place))
 
-/* Where a lane lies; in word 0, between instructions and units */
+/* Where a lane lies; in word 0, below the units */
 typedef struct InsnCountLane {
     uint8_t word;
     uint8_t shift;
@@ -156,10 +168,11 @@ typedef struct InsnCountLane {
  * InsnCountOps: what a target counts
  * @offset: where ArchCPU has its CPUInsnCount
  * @word: where it has the words in that, an INSN_COUNT_WORD_AT()
- * @plain: word 0 has no lanes of the target, each instruction is one unit
+ * @units: which lane is the units
  * @domains: number of its privilege domains
  * @lanes: number of its lanes, with lane 0
- * @lane: layout of lanes 1 and up
+ * @lane: layout of all lanes but that of the units. Lane 0 is from bit 0 of
+ *        word 0 on, if it is none.
  * @deadline: called on the vCPU's thread between two blocks, without the BQL,
  *            when a deadline is reached. The totals are exact. It must set
  *            the deadlines again. NULL if there never are any.
@@ -172,7 +185,7 @@ typedef struct InsnCountLane {
 typedef struct InsnCountOps {
     size_t offset;
     size_t word;
-    bool plain;
+    unsigned units;
     unsigned domains;
     unsigned lanes;
     InsnCountLane lane[INSN_COUNT_LANES];
@@ -186,12 +199,11 @@ bool insn_count_available(void);
 /**
  * insn_count_start: choose what is counted
  * @cpu: the vCPU, on its own thread or not running
- * @words: which words of lanes (a bit mask), 0 to stop. Word 0 is always
- *         among them if there are any.
+ * @what: INSN_COUNT_UNITS and so on; 0 to stop
  * @linger: what is not counted any more may be counted for a while; pass
  *          false if the target's code in blocks that count must not run then
  */
-void insn_count_start(CPUState *cpu, unsigned words, bool linger);
+void insn_count_start(CPUState *cpu, unsigned what, bool linger);
 
 /**
  * insn_count_sync: bring the totals up to date
@@ -212,12 +224,12 @@ void insn_count_set_due(CPUState *cpu, unsigned domain, const int64_t *due);
  * insn_count_read: the retired instructions of all domains, from any thread
  * @cpu: the vCPU
  *
- * Needs the BQL. On the vCPU's own thread, which must be between two blocks or
- * in the last instruction of one, the count is exact and includes that
- * instruction. It is exact, too, if the vCPU is not executing code: it is
- * halted or stopped, it does not count, or it is another one's turn. While it
- * executes, another thread gets a lower bound, at most TCG_MAX_INSNS behind.
- * No value is below an earlier one, whoever asked for it.
+ * They must be in use. Needs the BQL. On the vCPU's own thread, which must be
+ * between two blocks or in the last instruction of one, the count is exact and
+ * includes that instruction. It is exact, too, if the vCPU is not executing
+ * code: it is halted or stopped, it does not count, or it is another one's
+ * turn. While it executes, another thread gets a lower bound, at most
+ * TCG_MAX_INSNS behind. No value is below an earlier one, whoever asked for it.
  *
  * Other threads must not start, stop, or set deadlines; async_run_on_cpu()
  * can. What the vCPU executes until then is not counted, or counted longer.
@@ -254,8 +266,8 @@ int64_t decode_sleb128(const uint8_t **pp);
 
 /*
  * In the table that a block has for cpu_restore_state(), each line has also,
- * for each word of lanes, what is to be taken back if execution stops before
- * this instruction: two columns, with the upper 16 and the lower 48 bits.
+ * for each word in use, what is to be taken back if execution stops before
+ * this instruction: two columns, with the upper 18 and the lower 46 bits.
  * Like the others, they are differences to the line before.
  */
 #ifdef CONFIG_USER_ONLY

@@ -17,7 +17,8 @@
 
 /*
  * What the translator counts, apart for CPL 0 and for CPL > 0 (the domains).
- * Lane 0 is retired instructions. Slots are in quarters.
+ * Lane 0 is retired instructions. Slots are in quarters, which are the units
+ * of the accelerator.
  */
 enum {
     X86_COUNT_INSNS,
@@ -32,10 +33,8 @@ enum {
     X86_COUNT_FAR,          /* far branches, INT n, SYSCALL, IRET, ... */
     X86_COUNT_INDIRECT,     /* indirect near jumps and calls */
     X86_COUNT_CLEARS,       /* far branches, serialising instructions */
-    /* Slots, parts of all; see x86_topdown_split() for the other parts */
-    X86_COUNT_BACKEND,
-    X86_COUNT_CORE,         /* of backend: not memory */
-    X86_COUNT_HEAVY,        /* of retiring: heavy operations */
+    X86_COUNT_HEAVY,        /* instructions that are heavy operations */
+    X86_COUNT_CORE,         /* whole slots that are core bound */
     X86_COUNT_LANES,
 
     /* Totals that have no lane: the precise model adds to them */
@@ -50,9 +49,9 @@ enum {
     X86_COUNT_DOMAINS,
 };
 
-/* The most quarters of a slot that one unit stands for; units of a branch */
-#define X86_COUNT_UNIT_SLOTS    16
-#define X86_COUNT_BRANCH_UNITS  2
+/* The least quarters of a slot that an instruction takes, and a branch */
+#define X86_COUNT_INSN_SLOTS    4
+#define X86_COUNT_BRANCH_SLOTS  6
 
 /* What things cost, in cycles; see count.c.inc */
 enum {
@@ -61,10 +60,17 @@ enum {
     X86_PRICE_L1_MISS = 8,
     X86_PRICE_LLC_MISS = 30,
     X86_PRICE_CLEAR = 20,
+    X86_PRICE_LOOP = 6,
 };
 
-/* In quarters of a slot: bandwidth, and latency of an indirect branch */
+/*
+ * In quarters of a slot: retiring (for a call, besides the instruction),
+ * bandwidth, and latency of an indirect branch
+ */
 enum {
+    X86_PRICE_INSN = 4,
+    X86_PRICE_CALL = 4,
+    X86_PRICE_HEAVY = 16,
     X86_PRICE_COND = 2,
     X86_PRICE_BRANCH = 4,
     X86_PRICE_INDIRECT = 4,

@@ -239,6 +239,17 @@ BLOCK sse
     sqrtss  %xmm1, %xmm0
     END_BLOCK
 
+/* More slots than the emulator lets a translation block have */
+BLOCK expensive
+    xor     %eax, %eax
+    mov     $8, %r11d
+1:  .rept   300
+    cpuid
+    .endr
+    dec     %r11d
+    jnz     1b
+    END_BLOCK
+
 BLOCK avx
     vdivps  %ymm2, %ymm1, %ymm0
     vdivsd  %xmm2, %xmm1, %xmm0
@@ -297,6 +308,15 @@ BLOCK strings
     .rept   4
     mov     $8, %ecx
     rep movsb
+    .endr
+    END_BLOCK
+
+/* Two loads each */
+BLOCK compares
+    lea     td_data(%rip), %esi
+    mov     %esi, %edi
+    .rept   4
+    cmpsb
     .endr
     END_BLOCK
 

@@ -56,7 +56,7 @@ typedef struct Leaves {
  * operations (heavy ones) have their load among them.
  */
 enum {
-    ANY, LOAD, LOAD_OP, COND, JMP, JMP_INDIRECT, CALL, CALL_INDIRECT, RET,
+    ANY, LOAD, LOAD_AGAIN, COND, JMP, JMP_INDIRECT, CALL, CALL_INDIRECT, RET,
     LOOP, LOCK, DIVIDE, SERIALISING, FAR, PAUSE, KINDS
 };
 
@@ -82,7 +82,8 @@ static const struct {
     [ANY] = { .quarters = { [LIGHT] = 4 } },
     /* A 32nd of a miss of L1 */
     [LOAD] = { .widths = { [MEMORY] = CYCLES(L1D_MISS_CYCLES) / 32 } },
-    [LOAD_OP] = { .quarters = { [LIGHT] = 4 } },
+    /* In the precise models, of the same instruction */
+    [LOAD_AGAIN] = { .quarters = { [MEMORY] = 4 } },
     /* A 64th of a mispredict */
     [COND] = {
         .quarters = { [BANDWIDTH] = 2 },
@@ -95,10 +96,10 @@ static const struct {
         .quarters = { [LIGHT] = 4, [LATENCY] = 4, [BANDWIDTH] = 4 },
     },
     [RET] = { .quarters = { [BANDWIDTH] = 4 } },
-    /* Seven operations instead of one */
+    /* Four operations instead of one */
     [LOOP] = {
         .quarters = {
-            [LIGHT] = -4, [HEAVY] = 28, [CORE] = -28, [BANDWIDTH] = 2,
+            [LIGHT] = -4, [HEAVY] = 16, [CORE] = -16, [BANDWIDTH] = 2,
         },
         .widths = {
             [CORE] = CYCLES(6),
@@ -131,24 +132,22 @@ typedef struct Block {
     X(plain, [ANY] = 12)                                                    \
     X(loads, [ANY] = 8, [LOAD] = 8)                                         \
     X(stores, [ANY] = 8)                                                    \
-    X(load_ops, [ANY] = 8, [LOAD] = 8, [LOAD_OP] = 8)                       \
-    X(updates, [ANY] = 8, [LOAD] = 8, [LOAD_OP] = 8)                        \
-    X(push_pop, [ANY] = 8, [LOAD] = 4, [LOAD_OP] = 4)                       \
+    X(load_ops, [ANY] = 8, [LOAD] = 8)                                      \
+    X(updates, [ANY] = 8, [LOAD] = 8)                                       \
+    X(push_pop, [ANY] = 8, [LOAD] = 4)                                      \
     X(taken, [ANY] = 9, [COND] = 8)                                         \
     X(not_taken, [ANY] = 9, [COND] = 8)                                     \
     X(jumps, [ANY] = 8, [JMP] = 8)                                          \
     X(jumps_indirect, [ANY] = 8, [JMP_INDIRECT] = 4)                        \
-    X(jumps_memory, [ANY] = 4, [LOAD] = 4, [LOAD_OP] = 4,                   \
-      [JMP_INDIRECT] = 4)                                                   \
-    X(calls, [ANY] = 8, [CALL] = 4, [LOAD] = 4, [LOAD_OP] = 4, [RET] = 4)   \
-    X(calls_indirect, [ANY] = 9, [CALL_INDIRECT] = 4, [LOAD] = 4,           \
-      [LOAD_OP] = 4, [RET] = 4)                                             \
-    X(calls_memory, [ANY] = 8, [CALL_INDIRECT] = 4, [LOAD] = 8,             \
-      [LOAD_OP] = 8, [RET] = 4)                                             \
+    X(jumps_memory, [ANY] = 4, [LOAD] = 4, [JMP_INDIRECT] = 4)              \
+    X(calls, [ANY] = 8, [CALL] = 4, [LOAD] = 4, [RET] = 4)                  \
+    X(calls_indirect, [ANY] = 9, [CALL_INDIRECT] = 4, [LOAD] = 4, [RET] = 4)\
+    X(calls_memory, [ANY] = 8, [CALL_INDIRECT] = 4, [LOAD] = 8, [RET] = 4)  \
     X(loops, [ANY] = 12, [LOOP] = 8)                                        \
-    X(locks, [ANY] = 4, [LOAD] = 4, [LOAD_OP] = 4, [LOCK] = 4)              \
+    X(locks, [ANY] = 4, [LOAD] = 4, [LOCK] = 4)                             \
     X(divides, [ANY] = 10, [DIVIDE] = 4)                                    \
     X(sse, [ANY] = 4, [DIVIDE] = 4)                                         \
+    X(expensive, [ANY] = 2418, [COND] = 8, [SERIALISING] = 2400)            \
     X(avx, [ANY] = 4, [DIVIDE] = 4)                                         \
     X(cpuid, [ANY] = 8, [SERIALISING] = 4)                                  \
     X(wrmsr, [ANY] = 7, [SERIALISING] = 4)                                  \
@@ -156,7 +155,8 @@ typedef struct Block {
     X(ints, [ANY] = 8, [SERIALISING] = 8, [FAR] = 8, [LOAD] = 4)            \
     X(far_returns, [ANY] = 16, [SERIALISING] = 4, [FAR] = 4, [LOAD] = 4)    \
     X(pauses, [ANY] = 4, [PAUSE] = 4)                                       \
-    X(strings, [ANY] = 10, [LOAD] = 4, [LOAD_OP] = 4)                       \
+    X(strings, [ANY] = 10, [LOAD] = 4)                                      \
+    X(compares, [ANY] = 6, [LOAD] = 4, [LOAD_AGAIN] = 4)                    \
     X(tie, [ANY] = 12, [JMP] = 4, [LOAD] = 4)                               \
     X(mispredicted, [ANY] = 515, [COND] = 256, [SERIALISING] = 2)
 
@@ -191,7 +191,7 @@ static const Code kernel_call = {
     { [ANY] = 5, [CALL_INDIRECT] = 1, [SERIALISING] = 1 }
 };
 static const Code ret_code = {
-    { [ANY] = 1, [LOAD] = 1, [LOAD_OP] = 1, [RET] = 1 }
+    { [ANY] = 1, [LOAD] = 1, [RET] = 1 }
 };
 static const Code mixed_code = {
     { [ANY] = 12, [LOAD] = 3, [COND] = 4, [JMP] = 4 }
@@ -226,7 +226,8 @@ static void add(Leaves *sum, const Code *code, uint64_t times)
     bool precise = is_precise();
 
     for (kind = 0; kind < KINDS; kind++) {
-        if (!code->n[kind] || (kind == LOAD && precise)) {
+        if (!code->n[kind] || (kind == LOAD && precise) ||
+            (kind == LOAD_AGAIN && !precise)) {
             continue;
         }
         for (leaf = 0; leaf < LEAVES; leaf++) {
@@ -235,10 +236,6 @@ static void add(Leaves *sum, const Code *code, uint64_t times)
 
             if (leaf == MISPREDICTS && precise) {
                 continue;
-            }
-            if (leaf == CORE && price < 0) {
-                /* LOOP, if six cycles are not enough for its operations */
-                price = 0;
             }
             sum->n[leaf] += times * code->n[kind] * price;
         }
@@ -1384,7 +1381,7 @@ static void check_reads(void)
     const Code load = { { [ANY] = 2, [LOAD] = 1, [JMP] = 1 } };
     const Code divide = { { [ANY] = 4, [DIVIDE] = 1 } };
     const Code last = {
-        { [ANY] = 3, [CALL] = 1, [RET] = 1, [LOAD] = 1, [LOAD_OP] = 1 }
+        { [ANY] = 3, [CALL] = 1, [RET] = 1, [LOAD] = 1 }
     };
     const Code turn = { { [ANY] = 6, [COND] = 1 } };
     Leaves l = { };
@@ -1558,13 +1555,13 @@ static void case_td_retiring(void)
               rdmsr(MSR_FIXED_CTR(0)) + extra);
     }
 
-    /* 3000 of them, with CALL and RET of run_kernel(), one slot more each */
+    /* 3000 of them, with CALL of run_kernel(), which is one slot more */
     start(FIXED_OS);
     program_events(0, EVTSEL_OS);
     program_fixed(0, FIXED_OS);
     kernel(body_long_block, 0);
     check("retiring slots of 3000 NOPs", NO_STEP, rdmsr(MSR_PMC(E_RETIRING)),
-          3000 + 2 + 2 + 3 + 4);
+          3000 + 2 + 1 + 3 + 4);
     check("instructions", NO_STEP, rdmsr(MSR_FIXED_CTR(0)), 3000 + 6);
 }
 
@@ -1695,7 +1692,7 @@ static void make_steps(Steps *steps)
         [STEP_DIVIDE] = { { [ANY] = 1, [DIVIDE] = 1 } },
         [STEP_PAUSE] = { { [ANY] = 1, [PAUSE] = 1 } },
         [STEP_LOCK] = {
-            { [ANY] = 1, [LOAD] = 1, [LOAD_OP] = 1, [LOCK] = 1 }
+            { [ANY] = 1, [LOAD] = 1, [LOCK] = 1 }
         },
     };
     const TdStep *s;
@@ -2136,12 +2133,10 @@ static void case_tdp_returns(void)
 {
     static const Block sixteen = {
         "16 calls", block_returns,
-        { { [ANY] = 3 * 16, [CALL] = 16, [RET] = 16, [LOAD] = 16,
-            [LOAD_OP] = 16, [JMP] = 16 } }
+        { { [ANY] = 3 * 16, [CALL] = 16, [RET] = 16, [LOAD] = 16, [JMP] = 16 } }
     }, twenty_four = {
         "24 calls", block_deep_returns,
-        { { [ANY] = 3 * 24, [CALL] = 24, [RET] = 24, [LOAD] = 24,
-            [LOAD_OP] = 24, [JMP] = 24 } }
+        { { [ANY] = 3 * 24, [CALL] = 24, [RET] = 24, [LOAD] = 24, [JMP] = 24 } }
     };
 
     static const Misses none = { 0, 0, 4, 20 }, eight = { 8, 8, 6, 20 };
@@ -2317,7 +2312,7 @@ static void case_td_migrate(void)
     user(body_td_until_host, 0);
     turns = payload_result[0];
 
-    add(&l, &(Code) { { [ANY] = 3, [LOAD] = 1, [LOAD_OP] = 1, [COND] = 1 } },
+    add(&l, &(Code) { { [ANY] = 3, [LOAD] = 1, [COND] = 1 } },
         turns);
     add(&l, &(Code) { { [ANY] = 2 } }, 1);
     add(&l, &user_call, 1);

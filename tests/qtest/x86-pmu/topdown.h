@@ -14,11 +14,11 @@
     X(nops) X(plain) X(loads) X(stores) X(load_ops) X(updates) X(push_pop)  \
     X(taken) X(not_taken) X(jumps) X(jumps_indirect) X(jumps_memory)        \
     X(calls) X(calls_indirect) X(calls_memory) X(loops) X(locks) X(divides) \
-    X(sse) X(avx) X(cpuid) X(wrmsr) X(mov_cr) X(ints) X(far_returns)        \
-    X(pauses) X(strings) X(tie) X(fractions) X(mispredicted)                \
-    X(random_branches) X(pointer_chase) X(divide_chain) X(straight_code)    \
-    X(simple_loop) X(lines) X(returns) X(deep_returns) X(same_target)       \
-    X(other_target)
+    X(sse) X(expensive) X(avx) X(cpuid) X(wrmsr) X(mov_cr) X(ints)          \
+    X(far_returns) X(pauses) X(strings) X(compares) X(tie) X(fractions)     \
+    X(mispredicted) X(random_branches) X(pointer_chase) X(divide_chain)     \
+    X(straight_code) X(simple_loop) X(lines) X(returns) X(deep_returns)     \
+    X(same_target) X(other_target)
 
 /* For run_user() */
 #define TOPDOWN_BODIES(X)                                                   \

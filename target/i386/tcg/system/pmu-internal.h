@@ -111,7 +111,7 @@ typedef struct X86PMU {
 void x86_pmu_update(X86CPU *cpu, uintptr_t ra);
 void x86_pmu_start(X86CPU *cpu);
 
-/* A lower bound of the units that it takes for @quarters of a slot */
+/* A lower bound of the accelerator's units for @quarters of a slot */
 int64_t x86_pmu_units_of(X86CPU *cpu, uint64_t quarters);
 
 /*
@@ -123,8 +123,8 @@ bool x86_topdown_realize(X86CPU *cpu, Error **errp);
 /* Does the CPU have PERF_METRICS? */
 bool x86_topdown_available(CPUX86State *env);
 
-/* Which words of lanes the categories of these levels need (a bit mask) */
-unsigned x86_topdown_words(X86CPU *cpu, unsigned level);
+/* Which lanes the categories need besides slots (a bit mask) */
+unsigned x86_topdown_lanes(X86CPU *cpu);
 
 /* The categories that the @total of a domain consists of */
 void x86_topdown_split(X86CPU *cpu, unsigned domain, const uint64_t *total,

@@ -43,24 +43,24 @@ static unsigned precise_domain(CPUX86State *env)
     return env->hflags & HF_CPL_MASK ? X86_COUNT_USER : X86_COUNT_KERNEL;
 }
 
-/* Cycles that are lost to a category or part of one */
-static void precise_lose(X86CPU *cpu, unsigned domain, uint64_t cycles,
-                         unsigned what)
+/* Cycles that are lost; the slots are backend bound unless put elsewhere */
+static uint64_t precise_lose(X86CPU *cpu, unsigned domain, uint64_t cycles)
 {
-    uint64_t *total = cpu->insn_count.total[domain];
     uint64_t slots = 4 * cpu->pmu->width * cycles;
 
-    total[X86_COUNT_SLOTS] += slots;
-    total[what] += slots;
+    cpu->insn_count.total[domain][X86_COUNT_SLOTS] += slots;
+    return slots;
 }
 
 static void precise_mispredict(CPUX86State *env)
 {
     X86CPU *cpu = env_archcpu(env);
     unsigned domain = precise_domain(env);
+    uint64_t *total = cpu->insn_count.total[domain];
 
-    precise_lose(cpu, domain, X86_PRICE_MISPREDICT, X86_COUNT_MISPREDICT);
-    precise_lose(cpu, domain, X86_PRICE_RESTEER, X86_COUNT_FETCH_LAT);
+    total[X86_COUNT_MISPREDICT] += precise_lose(cpu, domain,
+                                                X86_PRICE_MISPREDICT);
+    total[X86_COUNT_FETCH_LAT] += precise_lose(cpu, domain, X86_PRICE_RESTEER);
 }
 
 /* The outcome is in the history already */
@@ -84,10 +84,11 @@ void helper_pmu_fetch_miss(CPUX86State *env, uint64_t at)
 {
     X86CPU *cpu = env_archcpu(env);
     uint64_t line = at >> X86_PMU_LINE_BITS;
+    unsigned domain = precise_domain(env);
 
     cpu->pmu_precise->l1i[line % X86_PMU_L1_LINES] = line << X86_PMU_LINE_BITS;
-    precise_lose(cpu, precise_domain(env), X86_PRICE_L1_MISS,
-                 X86_COUNT_FETCH_LAT);
+    cpu->insn_count.total[domain][X86_COUNT_FETCH_LAT] +=
+        precise_lose(cpu, domain, X86_PRICE_L1_MISS);
 }
 
 /* Without branches, because nobody could predict them */
@@ -121,7 +122,7 @@ void x86_pmu_precise_drain(X86CPU *cpu)
         total[X86_COUNT_LLC_REF] += refs[d];
         total[X86_COUNT_LLC_MISS] += lost[d];
         precise_lose(cpu, d, refs[d] * X86_PRICE_L1_MISS +
-                             lost[d] * X86_PRICE_LLC_MISS, X86_COUNT_BACKEND);
+                             lost[d] * X86_PRICE_LLC_MISS);
     }
     cpu->pmu_load = p->loads;
 }

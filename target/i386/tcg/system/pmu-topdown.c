@@ -52,13 +52,15 @@ bool x86_topdown_available(CPUX86State *env)
     return env->features[FEAT_PERF_CAPABILITIES] & PMU_CAP_METRICS;
 }
 
-unsigned x86_topdown_words(X86CPU *cpu, unsigned level)
+unsigned x86_topdown_lanes(X86CPU *cpu)
 {
     if (cpu->pmu->model == X86_PMU_PINNED) {
         return 0;
     }
-    return 1 << x86_insn_count_ops.lane[X86_COUNT_BACKEND].word |
-           (level > 1) << x86_insn_count_ops.lane[X86_COUNT_HEAVY].word;
+    return 1 << X86_COUNT_INSNS | 1 << X86_COUNT_BRANCHES |
+           1 << X86_COUNT_COND | 1 << X86_COUNT_CALLS |
+           1 << X86_COUNT_INDIRECT | 1 << X86_COUNT_CLEARS |
+           1 << X86_COUNT_HEAVY | 1 << X86_COUNT_CORE;
 }
 
 /* Cut @whole at millionths; each cut is that of the whole, so that none adds */
@@ -112,11 +114,14 @@ void x86_topdown_split(X86CPU *cpu, unsigned domain, const uint64_t *total,
     part[TOPDOWN_FRONTEND] = part[TOPDOWN_FETCH_LAT] +
         total[X86_COUNT_COND] * X86_PRICE_COND +
         (total[X86_COUNT_BRANCHES] - total[X86_COUNT_COND]) * X86_PRICE_BRANCH;
-    part[TOPDOWN_BACKEND] = total[X86_COUNT_BACKEND];
-    part[TOPDOWN_MEMORY] = total[X86_COUNT_BACKEND] - total[X86_COUNT_CORE];
-    part[TOPDOWN_HEAVY] = total[X86_COUNT_HEAVY];
-    part[TOPDOWN_RETIRING] = total[X86_COUNT_SLOTS] - part[TOPDOWN_BAD] -
-                             part[TOPDOWN_FRONTEND] - part[TOPDOWN_BACKEND];
+    part[TOPDOWN_HEAVY] = total[X86_COUNT_HEAVY] * X86_PRICE_HEAVY;
+    part[TOPDOWN_RETIRING] = part[TOPDOWN_HEAVY] +
+        (total[X86_COUNT_INSNS] - total[X86_COUNT_HEAVY]) * X86_PRICE_INSN +
+        total[X86_COUNT_CALLS] * X86_PRICE_CALL;
+    /* All other slots; besides the core, that is memory */
+    part[TOPDOWN_BACKEND] = total[X86_COUNT_SLOTS] - part[TOPDOWN_RETIRING] -
+                            part[TOPDOWN_BAD] - part[TOPDOWN_FRONTEND];
+    part[TOPDOWN_MEMORY] = part[TOPDOWN_BACKEND] - 4 * total[X86_COUNT_CORE];
 }
 
 /*

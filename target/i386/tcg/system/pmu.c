@@ -137,40 +137,39 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
                             const uint64_t *lanes);
 
 /*
- * What a unit stands for bounds the lanes: at most 16 quarters of a slot, half
- * a branch, a sixth of a clear, and at most one of everything else. The words
- * are made so that the lower half is enough for what most blocks add to words
- * 1 and 2, and that most blocks add nothing to the later ones.
+ * Units, which are quarters of a slot, bound the lanes: every instruction has
+ * some, see count.c.inc. Most blocks add to word 0 only; and what is in the
+ * others has its lanes low where most add to them.
  */
 const InsnCountOps x86_insn_count_ops = {
     .offset = offsetof(X86CPU, insn_count),
     /* From LDTR to IDTR; and XMM8, but only what the kernel counts */
-    .word = INSN_COUNT_WORD_AT(X86CPU, insn_count, 0x148),
+    .word = INSN_COUNT_WORD_AT(X86CPU, insn_count, 0x150),
+    .units = X86_COUNT_SLOTS,
     .domains = X86_COUNT_DOMAINS,
     .lanes = X86_COUNT_LANES,
     .lane = {
-        [X86_COUNT_SLOTS] = { 0, 15, 19 },
-        [X86_COUNT_BRANCHES] = { 0, 34, 14 },
-        [X86_COUNT_COND] = { 1, 0, 14 },
-        [X86_COUNT_BACKEND] = { 1, 14, 19 },
-        [X86_COUNT_INDIRECT] = { 1, 33, 14 },
-        [X86_COUNT_CLEARS] = { 1, 47, 13 },
+        [X86_COUNT_INSNS] = { 0, 0, 15 },
+        [X86_COUNT_BRANCHES] = { 0, 15, 15 },
+        [X86_COUNT_COND] = { 0, 30, 15 },
+        [X86_COUNT_CALLS] = { 1, 0, 14 },
+        [X86_COUNT_INDIRECT] = { 1, 14, 14 },
+        [X86_COUNT_CORE] = { 1, 28, 15 },
+        [X86_COUNT_HEAVY] = { 1, 43, 11 },
+        [X86_COUNT_CLEARS] = { 1, 54, 10 },
         [X86_COUNT_LOADS] = { 2, 0, 16 },
         [X86_COUNT_STORES] = { 2, 16, 16 },
-        [X86_COUNT_CALLS] = { 3, 0, 16 },
-        [X86_COUNT_RETS] = { 3, 16, 16 },
-        [X86_COUNT_COND_TAKEN] = { 3, 32, 16 },
-        [X86_COUNT_FAR] = { 3, 48, 16 },
-        [X86_COUNT_HEAVY] = { 4, 0, 19 },
-        [X86_COUNT_CORE] = { 4, 19, 19 },
+        [X86_COUNT_RETS] = { 3, 0, 16 },
+        [X86_COUNT_COND_TAKEN] = { 3, 16, 16 },
+        [X86_COUNT_FAR] = { 3, 32, 16 },
     },
     .deadline = x86_pmu_deadline,
     .reaches = x86_pmu_reaches,
 };
 
-QEMU_BUILD_BUG_ON(offsetof(CPUX86State, ldt) > 0x148 ||
+QEMU_BUILD_BUG_ON(offsetof(CPUX86State, ldt) > 0x150 ||
                   offsetof(CPUX86State, cr) <
-                  0x148 + X86_COUNT_DOMAINS * INSN_COUNT_DOMAIN_SIZE);
+                  0x150 + X86_COUNT_DOMAINS * INSN_COUNT_DOMAIN_SIZE);
 
 /*
  * Properties
@@ -251,6 +250,20 @@ bool x86_pmu_expand_features(X86CPU *cpu)
     return true;
 }
 
+/*
+ * In a narrow CPU, cycles are few slots, and more of the heavy operations,
+ * among which LOOP takes the fewest, would fit in a budget than in their lane.
+ */
+static void x86_pmu_set_limit(X86CPU *cpu)
+{
+    unsigned bits = x86_insn_count_ops.lane[X86_COUNT_HEAVY].bits;
+    int64_t loop = X86_PRICE_LOOP * 4 * cpu->pmu->width + X86_PRICE_COND;
+
+    cpu->insn_count.limit = MIN(INSN_COUNT_MAX_UNITS,
+                                loop * MAKE_64BIT_MASK(0, bits) -
+                                INSN_COUNT_INSN_UNITS);
+}
+
 bool x86_pmu_realize(X86CPU *cpu, Error **errp)
 {
     unsigned width, level;
@@ -283,6 +296,7 @@ bool x86_pmu_realize(X86CPU *cpu, Error **errp)
     cpu->pmu = g_new0(X86PMU, 1);
     cpu->pmu->width = cpu->pmu_options.width ?: width;
     cpu->pmu->level = MAX(level, 1);
+    x86_pmu_set_limit(cpu);
     if (!x86_topdown_realize(cpu, errp)) {
         x86_pmu_unrealize(cpu);
         return false;
@@ -453,17 +467,15 @@ static PMUConfig x86_pmu_config(CPUX86State *env, unsigned counter,
     return config;
 }
 
-/* Which words of lanes an event needs, besides the first */
-static unsigned x86_pmu_words(X86CPU *cpu, const PMUEvent *e)
+/* Which lanes an event needs, besides slots (a bit mask) */
+static unsigned x86_pmu_lanes(X86CPU *cpu, const PMUEvent *e)
 {
-    const InsnCountLane *lane = x86_insn_count_ops.lane;
-
     switch (e->source) {
     case SOURCE_TOTAL:
     case SOURCE_BRANCH:
-        return 1 << lane[e->what].word;
+        return 1 << e->what;
     case SOURCE_CATEGORY:
-        return x86_topdown_words(cpu, e->what < TOPDOWN_LEVEL_1 ? 1 : 2);
+        return x86_topdown_lanes(cpu);
     case SOURCE_OTHER:
         break;
     default:
@@ -471,16 +483,31 @@ static unsigned x86_pmu_words(X86CPU *cpu, const PMUEvent *e)
     }
     switch (e->event) {
     case EVENT_COND_NOT_TAKEN:
+        return 1 << X86_COUNT_COND | 1 << X86_COUNT_COND_TAKEN;
     case EVENT_TAKEN:
-        return 1 << lane[X86_COUNT_COND].word |
-               1 << lane[X86_COUNT_COND_TAKEN].word;
+        return 1 << X86_COUNT_BRANCHES | 1 << X86_COUNT_FAR |
+               1 << X86_COUNT_COND | 1 << X86_COUNT_COND_TAKEN;
     case EVENT_LLC_REF:
     case EVENT_LLC_MISS:
-        return cpu->pmu_precise ? 0 : 1 << lane[X86_COUNT_LOADS].word;
+        return cpu->pmu_precise ? 0 : 1 << X86_COUNT_LOADS;
     default:
         /* Slots that are issued, and what bad speculation consists of */
-        return x86_topdown_words(cpu, 1);
+        return x86_topdown_lanes(cpu);
     }
+}
+
+/* What the accelerator has to count for some lanes */
+static unsigned x86_pmu_what(unsigned lanes)
+{
+    unsigned what = INSN_COUNT_UNITS;
+    unsigned i;
+
+    for (i = 0; i < X86_COUNT_LANES; i++) {
+        if (lanes & (1 << i)) {
+            what |= INSN_COUNT_WORD(x86_insn_count_ops.lane[i].word);
+        }
+    }
+    return what;
 }
 
 /*
@@ -638,24 +665,29 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
 
 int64_t x86_pmu_units_of(X86CPU *cpu, uint64_t quarters)
 {
-    unsigned most = X86_COUNT_UNIT_SLOTS;
+    uint64_t least = X86_COUNT_INSN_SLOTS, most = least;
 
     if (cpu->pmu_precise) {
-        /* And a load, two lines of code, and a branch that are missed */
+        /*
+         * And a load, two lines of code, and a branch that are missed; for
+         * each load more there are the same slots again.
+         */
         most += 4 * cpu->pmu->width *
                 (X86_PRICE_L1_MISS + X86_PRICE_LLC_MISS +
                  2 * X86_PRICE_L1_MISS +
                  X86_PRICE_MISPREDICT + X86_PRICE_RESTEER);
     }
-    return MAX(1, DIV_ROUND_UP(quarters, most));
+    return MAX(1, muldiv64_round_up(quarters, least, most));
 }
 
 /*
- * A lower bound of the units that it takes to count @n of an event. CMASK and
- * EDGE only make it take longer.
+ * A lower bound of the units that it takes until a counter has counted @n
+ * more. CMASK and EDGE only make it take longer.
  */
-static int64_t x86_pmu_units(X86CPU *cpu, const PMUConfig *config, uint64_t n)
+static int64_t x86_pmu_units(X86CPU *cpu, unsigned counter, uint64_t n)
 {
+    const PMUConfig *config = &cpu->pmu->config[counter];
+
     if (config->cmask && config->inv) {
         return x86_pmu_units_of(cpu, 4 * cpu->pmu->width * (n - 1));
     }
@@ -663,21 +695,21 @@ static int64_t x86_pmu_units(X86CPU *cpu, const PMUConfig *config, uint64_t n)
     case SOURCE_NONE:
         return INSN_COUNT_NEVER;
     case SOURCE_TOTAL:
-        return n;
+        return n * X86_COUNT_INSN_SLOTS;
     case SOURCE_BRANCH:
-        return n * X86_COUNT_BRANCH_UNITS;
+        return n * X86_COUNT_BRANCH_SLOTS;
     case SOURCE_CYCLES:
-        return x86_pmu_units_of(cpu, 4 * cpu->pmu->width * (n - 1));
     case SOURCE_SLOTS:
     case SOURCE_CATEGORY:
-        return x86_pmu_units_of(cpu, 4 * (n - 1));
+        return x86_pmu_units_of(cpu, x86_pmu_parts(cpu, config->event) * n -
+                                     cpu->pmu->run[counter].rest);
     default:
         /*
-         * Slots, of which there are up to four, are the most in a unit, with
-         * those that the precise model adds; everything else is at most two
-         * at once, from a share that was nearly full.
+         * For each quarter of a slot, of itself or that the precise model
+         * adds, it is at most one, and another from a share that was nearly
+         * full.
          */
-        return x86_pmu_units_of(cpu, 4 * (n - 1));
+        return x86_pmu_units_of(cpu, n - 1);
     }
 }
 
@@ -758,7 +790,7 @@ static void x86_pmu_set_due(X86CPU *cpu)
             uint64_t left = PMU_MASK + 1 - *x86_pmu_value(env, i);
 
             due[c->domains] = MIN(due[c->domains],
-                                  x86_pmu_units(cpu, c, left));
+                                  x86_pmu_units(cpu, i, left));
         }
     }
     if (metrics) {
@@ -778,7 +810,8 @@ static void x86_pmu_set_due(X86CPU *cpu)
 void x86_pmu_start(X86CPU *cpu)
 {
     X86PMU *pmu = cpu->pmu;
-    unsigned words = 0;
+    unsigned lanes = 0;
+    bool on = false;
     unsigned i;
 
     for (i = 0; i < PMU_COUNTERS; i++) {
@@ -789,7 +822,8 @@ void x86_pmu_start(X86CPU *cpu)
         if (!c.domains) {
             continue;
         }
-        words |= 1 | x86_pmu_words(cpu, c.event);
+        on = true;
+        lanes |= x86_pmu_lanes(cpu, c.event);
         if (c.domains != old.domains || c.event != old.event ||
             c.cmask != old.cmask || c.inv != old.inv || c.edge != old.edge) {
             X86PMURun *run = &pmu->run[i];
@@ -805,11 +839,12 @@ void x86_pmu_start(X86CPU *cpu)
     }
     x86_topdown_start(cpu);
     if (pmu->topdown.active) {
-        words |= x86_topdown_words(cpu, pmu->level);
+        lanes |= x86_topdown_lanes(cpu);
     }
     /* Branch predictors and caches rest while nothing counts */
-    insn_count_start(CPU(cpu), words, !cpu->pmu_precise);
-    if (words) {
+    insn_count_start(CPU(cpu), on ? x86_pmu_what(lanes) : 0,
+                     !cpu->pmu_precise);
+    if (on) {
         x86_pmu_set_due(cpu);
     }
 }
@@ -874,21 +909,28 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
 
 /*
  * INT n is delivered when its block has ended and has counted it. If it fails
- * then, which is before anything else could happen, it has not retired.
+ * then, which is before anything else could happen, it has not retired. The
+ * clear is that of the exception.
  */
 void x86_pmu_int_failed(CPUX86State *env)
 {
+    static const uint8_t lanes[] = {
+        X86_COUNT_INSNS, X86_COUNT_BRANCHES, X86_COUNT_FAR, X86_COUNT_HEAVY,
+    };
     CPUInsnCount *c = &env_archcpu(env)->insn_count;
-    unsigned domain = env->hflags & HF_CPL_MASK ? X86_COUNT_USER
-                                                : X86_COUNT_KERNEL;
+    uint64_t *total = c->total[env->hflags & HF_CPL_MASK ? X86_COUNT_USER
+                                                         : X86_COUNT_KERNEL];
+    unsigned i;
 
-    if (c->words) {
-        c->total[domain][X86_COUNT_INSNS]--;
-        c->total[domain][X86_COUNT_BRANCHES]--;
-        c->total[domain][X86_COUNT_SLOTS] -= X86_PRICE_BRANCH;
+    if (c->what) {
+        total[X86_COUNT_SLOTS] -= X86_PRICE_HEAVY + X86_PRICE_BRANCH;
     }
-    if (c->words & (1 << x86_insn_count_ops.lane[X86_COUNT_FAR].word)) {
-        c->total[domain][X86_COUNT_FAR]--;
+    for (i = 0; i < ARRAY_SIZE(lanes); i++) {
+        unsigned word = x86_insn_count_ops.lane[lanes[i]].word;
+
+        if (c->what & INSN_COUNT_WORD(word)) {
+            total[lanes[i]]--;
+        }
     }
 }
 
