@@ -10,6 +10,11 @@ from imc import SAMPLES, Names, counts, guest, record, samples, stat
 functional.need(functional.emulator('ppc64'), *functional.guest_files('power'))
 
 
+def spin(cpu, millions):
+    """A program for counters of cores, which a loaded host posts late."""
+    return f'sh -c "taskset -c {cpu} spin count {millions}; sleep 0.1"'
+
+
 class Threads(Names):
     """Two cores with two threads each."""
 
@@ -103,7 +108,7 @@ class Threads(Names):
         'for n in 1 2 3; do echo 1 > cpu$n/online || exit 2; done\n'
         'echo "mask $(cat $mask)"\n'
         'touch /tmp/done; wait $pid\n'
-        + stat([cls.event('core', 'user')], 'taskset -c 3 spin count 100', '-C 2') + '\n'
+        + stat([cls.event('core', 'user')], spin(3, 100), '-C 2') + '\n'
         + stat([cls.event('thread', 'user')], 'taskset -c 3 spin count 100') + '\n'
         + record('-C 3', 'taskset -c 3 spin two 0.3')
         + SAMPLES))
@@ -135,7 +140,7 @@ class EightThreads(Names):
 
     @part(lambda cls: 'echo "mask $(cat /sys/bus/event_source/devices/core_imc/cpumask)"\n'
           'for cpu in 0 1 2 3 4 5 6 7; do '
-          + stat([cls.event('core', 'user')], 'taskset -c $cpu spin count 100', '-C 0') + '\n'
+          + stat([cls.event('core', 'user')], spin('$cpu', 100), '-C 0') + '\n'
           + stat([cls.event('thread', 'user')], 'taskset -c $cpu spin count 100') + '\ndone')
     def test_counts(self, lines):
         """a big core: all its threads are in one count, and each in its own"""
@@ -162,7 +167,7 @@ class TwoChips(Names):
 
     @part(lambda cls: 'echo "mask $(cat /sys/bus/event_source/devices/core_imc/cpumask)"\n'
           'for cpu in 0 1 2 3; do for other in 0 1 2 3; do '
-          + stat([cls.event('core', 'user')], 'taskset -c $cpu spin count 50', '-C $other')
+          + stat([cls.event('core', 'user')], spin('$cpu', 50), '-C $other')
           + '; done; ' + stat([cls.event('thread', 'user')], 'taskset -c $cpu spin count 50')
           + '; done')
     def test_counts(self, lines):
