@@ -98,9 +98,12 @@ class Threads(Names):
             self.assertIn(f'{pmu} {self.e(pmu)} {self.e(pmu)}', lines)
 
     @part(lambda cls: (
-        'rm -f /tmp/done\n'
-        + stat([cls.event('core', 'clock')], "sh -c 'until [ -e /tmp/done ]; do sleep 0.1; done'",
+        'rm -f /tmp/counting /tmp/done\n'
+        + stat([cls.event('core', 'clock')],
+               "sh -c 'touch /tmp/counting; until [ -e /tmp/done ]; do sleep 0.1; done'",
                '-a') + ' & pid=$!\n'
+        # perf starts its program once it counts, which takes it long on a loaded host
+        'until [ -e /tmp/counting ]; do sleep 0.1; done\n'
         'sleep 0.5\ncd /sys/devices/system/cpu\n'
         'for n in 3 2 1; do echo 0 > cpu$n/online || exit 1; done\n'
         'mask=/sys/bus/event_source/devices/core_imc/cpumask\n'
