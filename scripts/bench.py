@@ -14,6 +14,7 @@ by 10 %, such ratios differ by 2 %.
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import os
 import pathlib
 import re
@@ -21,7 +22,7 @@ import statistics
 import subprocess
 import tempfile
 import threading
-from dataclasses import dataclass
+import typing
 
 import boot
 import guest
@@ -36,17 +37,27 @@ PAGES, PAGE = 0x2000000, 0x10000
 STEP = 10 ** 10         # nanoseconds of virtual time in which they do
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Config:
     name: str
     kind: str = 'qemu'          # which build, see qemu.py
     pmu: str = 'on'             # the CPU's property, and more of them; '' for a QEMU without
-    command: str = ''           # what runs the work
+    command: str = ''           # what runs the work; {period}: cycles, about 1 ms
     args: tuple = ()            # of QEMU
     target: float = 0           # the ratio to the reference that we want to keep; 0: a peer
     machine: str = ''           # one of POWER, instead of the x86 guest
     work: bool = False          # on POWER: measure the work, and not the boot
     flash: bool = False         # on POWER: the image of the flash, that imc=on takes by itself
+
+
+class Run(typing.NamedTuple):
+    seconds: float              # what a configuration is judged by
+    threads: float = 0          # with all threads, if `seconds` is that of the vCPU's
+    counts: dict = {}           # what withpmu counted
+    work: float = 0             # seconds of the vCPU's thread for the work
+
+    def rate(self, what):
+        return self.counts[what] / self.work
 
 
 STOCK = Config('stock QEMU', 'stock', '')
@@ -57,13 +68,15 @@ def configs():
         Config('pmu=off', pmu='off', target=1.01),
         Config('pmu=on, idle', target=1.01),
         Config('counting 3 events', command='withpmu count', target=1.05),
+        # Behind that, which tells how long a cycle is
+        Config('sampling at 1 kHz', command='withpmu sample {period}', target=1.10),
+        # As perf does it by default
+        Config('the same, by frequency', command='withpmu frequency 1000'),
+        # What of that is the guest's own work. In 2 ms, half of which go to the reference
+        Config('stock, cpu-clock at 1 kHz', 'stock', '', command='withpmu clock 2000000'),
         Config('TopDown, static', command='withpmu topdown', target=1.06),
         Config('TopDown, precise', pmu='on,pmu-model=precise', command='withpmu topdown',
                target=1.60),
-        # That is 1 kHz of the CPU's time, half of which goes to the reference.
-        Config('sampling at 1 kHz', command='withpmu sample 500', target=1.10),
-        # What of that is the guest's own work
-        Config('stock, cpu-clock at 1 kHz', 'stock', '', command='withpmu clock 500'),
         Config('stock, insn plugin', 'plugins', '',
                args=('-plugin', f'{qemu.binary(qemu.PLUGIN, "plugins")},inline=on')),
         Config('stock, -icount shift=0', 'stock', '', args=('-icount', 'shift=0')),
@@ -108,7 +121,7 @@ def command(config, scratch):
             stock=config.kind == 'stock', append='norandmaps',
             args=['-seed', '1'] + config.flash * ['-drive', f'{flash},readonly=on']), scratch)
     script.write_text('#!/bin/sh\necho 0 > /proc/sys/kernel/perf_cpu_time_max_percent\n'
-                      f'{config.command} sh {WORK}\n')
+                      f'echo @@work\n{config.command} sh {WORK} && echo @@done\n')
     cmd = boot.command(boot.Options(
         'x86', smp='1', cpu=MODEL + (config.pmu and f',pmu={config.pmu}'), run=script,
         # The watchdog would keep the PMU from being idle; the rest, that each run is the same.
@@ -126,7 +139,7 @@ def running(pid):
 
 
 def measure(config, cmd, cpu):
-    """Seconds of CPU time of QEMU on a CPU, and with all threads if that is the vCPU's."""
+    """One Run on a CPU."""
     log = ui.LOGS / f'bench-{"power" if config.machine else "x86"}.log'
     output, marks = [], {}
     with subprocess.Popen(['taskset', '-c', str(cpu), *cmd], stdin=subprocess.DEVNULL,
@@ -142,14 +155,15 @@ def measure(config, cmd, cpu):
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
     output = b''.join(output)
-    counts = [int(n) for n in re.findall(rb'withpmu: (\d+) ', output)]
-    if child.returncode or b'@@pmu-exit 0' not in output or 0 in counts or \
-            bool(counts) != config.command.startswith('withpmu') or len(marks) != 2 * config.work:
+    counts = {what.decode(): int(n) for n, what in re.findall(rb'withpmu: (\d+) (\S+)', output)}
+    marked = config.work or not config.machine
+    if child.returncode or b'@@pmu-exit 0' not in output or 0 in counts.values() or \
+            bool(counts) != config.command.startswith('withpmu') or len(marks) != 2 * marked:
         ui.write(log, output)
         raise ui.Fail(f'{config.name}: the guest did not do its work', 'see its console', log)
-    if config.work:
-        return tuple(done - work for work, done in zip(marks[b'work'], marks[b'done']))
-    return usage.ru_utime, 0
+    work, threads = (done - start for start, done in zip(marks[b'work'], marks[b'done'])) \
+        if marked else (0, 0)
+    return Run(work, threads) if config.work else Run(usage.ru_utime, counts=counts, work=work)
 
 
 def pairs(config, reference):
@@ -173,31 +187,46 @@ def table(results, wanted):
     yield (f'{"configuration":24}{"seconds":>9}{"ratio":>8}{"lowest":>9}{"highest":>9}'
            f'{work * "  all threads"}  target')
     for config in wanted:
-        ratios = [mine[0] / reference[0] for mine, reference in results[config.name]]
+        ratios = [mine.seconds / reference.seconds for mine, reference in results[config.name]]
         ratio, verdict = statistics.median(ratios), ''
         if config.target:
             # Compared as it is printed: nobody is told that 1.010 is above 1.01.
             met = round(ratio, 3) <= config.target
             verdict = f'{config.target:.3g} {"met" if met else "MISSED"}'
-        seconds = statistics.median(mine[0] for mine, _ in results[config.name])
+        seconds = statistics.median(mine.seconds for mine, _ in results[config.name])
         threads = work and statistics.median(
-            mine[1] / reference[1] for mine, reference in results[config.name])
+            mine.threads / reference.threads for mine, reference in results[config.name])
         yield (f'{config.name:24}{seconds:9.2f}{ratio:8.3f}{min(ratios):9.3f}{max(ratios):9.3f}'
                f'{f"{threads:13.3f}" if work else ""}  {verdict}').rstrip()
+
+
+def rates(results, what):
+    """{name: median a second of the vCPU's time} of configurations that counted this."""
+    return {name: statistics.median(mine.rate(what) for mine, _ in found)
+            for name, found in results.items() if found and what in found[0][0].counts}
 
 
 def compare(rounds, title, reference, wanted):
     """Print the table of configurations, each beside the reference, which take turns."""
     results = {config.name: [] for config in wanted}
+    period = None
     ui.LOGS.mkdir(parents=True, exist_ok=True)
     with ui.Step(f'benchmark {title}') as step:
         for number in range(rounds):
             for config in wanted:
                 step.update(f'(round {number + 1} of {rounds}: {config.name})')
-                results[config.name] += pairs(config, reference)
+                found = pairs(dataclasses.replace(
+                    config, command=config.command.format(period=period)), reference)
+                results[config.name] += found
+                # Counted just before, as the speed of the host comes and goes. To be
+                # sampled makes the guest up to a tenth slower.
+                for cycles in rates({config.name: found}, 'cycles').values():
+                    period = round(cycles / 1100)
     print(f'{title}: seconds of host CPU time; ratios to {reference.name}, medians of '
           f'{len(results[wanted[0].name])} pairs')
     print(*table(results, wanted), sep='\n', flush=True)
+    for name, rate in rates(results, 'samples').items():
+        print(f'{name}: {rate:.0f} samples a second of the time that the vCPU took')
 
 
 def post_scoms(machine, core):

@@ -5,6 +5,7 @@ import contextlib
 import io
 import os
 import pathlib
+import re
 import tempfile
 import unittest
 from unittest import mock
@@ -17,7 +18,7 @@ class Table(unittest.TestCase):
     def rows(self, **ratios):
         """{name: the words behind it}; the reference takes 8 s, and 16 s in the second pair."""
         wanted = [bench.Config(name, target=1.05 if name != 'peer' else 0) for name in ratios]
-        results = {name: [((r * s, 2 * s), (s, s)) for r, s in zip(values, (8.0, 16.0, 8.0))]
+        results = {name: [(bench.Run(r * s), bench.Run(s)) for r, s in zip(values, (8, 16, 8))]
                    for name, values in ratios.items()}
         lines = list(bench.table(results, wanted))
         self.assertEqual(len(lines), 1 + len(ratios))
@@ -33,7 +34,8 @@ class Table(unittest.TestCase):
     def test_threads(self):
         """work has the ratio of all threads in a column of its own, without a verdict"""
         wanted = [bench.Config('a', work=True, target=1.05)]
-        lines = list(bench.table({'a': [((1.02, 3.0), (1.0, 2.0))]}, wanted))
+        lines = list(bench.table({'a': [(bench.Run(1.02, 3.0), bench.Run(1.0, 2.0))]},
+                                 wanted))
         self.assertIn('all threads', lines[0])
         self.assertEqual(lines[1].split(),
                          ['a', '1.02', '1.020', '1.020', '1.020', '1.500', '1.05', 'met'])
@@ -47,12 +49,19 @@ class Table(unittest.TestCase):
 class Run(unittest.TestCase):
     def test_turns(self):
         """configurations take turns, each beside the reference, and are in the table"""
-        order, out = [], io.StringIO()
+        order, periods, out = [], [], io.StringIO()
 
         def pairs(config, reference):
             self.assertIs(reference, bench.STOCK)
             order.append(config.name)
-            return [((2.0, 0), (1.0, 0)), ((4.0, 0), (2.0, 0))]
+            found = re.fullmatch(r'withpmu sample (\d+)', config.command)
+            periods.extend(map(int, found.groups() if found else ()))
+            counts = {'samples': 8000} if found else \
+                {'instructions': 9, 'cycles': 10 ** 9} if config.command == 'withpmu count' else {}
+            # In the second round the host is slower
+            work = 8.0 if len(order) < len(bench.configs()) else 10.0
+            return [(bench.Run(2.0, counts=counts, work=work), bench.Run(1.0)),
+                    (bench.Run(4.0, counts=counts, work=work), bench.Run(2.0))]
 
         with tempfile.TemporaryDirectory() as top, \
                 mock.patch.object(ui, 'LOGS', pathlib.Path(top)), \
@@ -64,6 +73,10 @@ class Run(unittest.TestCase):
         self.assertIn('medians of 6 pairs', out.getvalue())
         for name in names:
             self.assertIn(f'\n{name} ', out.getvalue())
+        # 10^9 cycles in 8 s and then in 10 s; 1 / 1100 of those of a second
+        self.assertEqual(periods, [113636, 90909, 90909])
+        # 8000 samples in 8, 8, 10, 10, 10, and 10 s
+        self.assertIn('\nsampling at 1 kHz: 800 samples a second', out.getvalue())
 
     def test_names(self):
         """a configuration of POWER is not its own reference, and has a name of its own"""
@@ -89,7 +102,7 @@ class Run(unittest.TestCase):
         self.assertEqual(found, [(5.0, 4.0), (7.0, 6.0)])
 
     def measure(self, output, config=bench.Config('x', command='withpmu count'), status=0):
-        done = 'echo @@done' if config.work else ':'
+        done = 'echo @@done' if '@@work' in output else ':'
         cmd = ['sh', '-c', f'printf "{output}"\nn=0; until [ $n = 100000 ]; do n=$((n + 1)); done\n'
                            f'{done}; exit {status}']
         with tempfile.TemporaryDirectory() as top, \
@@ -98,21 +111,26 @@ class Run(unittest.TestCase):
 
     def test_time(self):
         """what is measured is the child's own time in user space, or its thread's at work"""
-        all_of_it, none = self.measure('withpmu: 12 cycles\n@@pmu-exit 0\n')
-        work, threads = self.measure('@@pmu-exit 0\n@@work\n', bench.Config('x', work=True))
-        self.assertEqual((none, threads), (0, work))
-        for seconds in (all_of_it, work):
+        whole = self.measure('@@work\nwithpmu: 12 cycles\nwithpmu: 3 slots\n@@pmu-exit 0\n')
+        self.assertEqual(whole.counts, {'cycles': 12, 'slots': 3})
+        self.assertAlmostEqual(whole.rate('cycles') * whole.work, 12)
+        work = self.measure('@@pmu-exit 0\n@@work\n',
+                            bench.Config('x', work=True, machine='powernv9'))
+        self.assertEqual(work.seconds, work.threads)
+        for seconds in (whole.seconds, whole.work, work.seconds):
             self.assertGreater(seconds, 0)
             self.assertLess(seconds, 60)
 
     def test_failures(self):
         """a guest that fails, or counts nothing when it should, is no measurement"""
-        for output, status in (('withpmu: 12 cycles\n@@pmu-exit 1\n', 0), ('@@pmu-exit 0\n', 0),
-                               ('withpmu: 0 samples\n@@pmu-exit 0\n', 0), ('', 0),
-                               ('withpmu: 12 cycles\n@@pmu-exit 0\n', 1)):
+        good = '@@work\nwithpmu: 12 cycles\n@@pmu-exit 0\n'
+        self.measure(good)
+        for output, status in ((good.replace('exit 0', 'exit 1'), 0), ('', 0), (good, 1),
+                               (good.replace('withpmu: 12 cycles\n', ''), 0),
+                               (good.replace('12', '0'), 0), (good.replace('@@work\n', ''), 0)):
             with self.assertRaisesRegex(ui.Fail, '^x: the guest did not do its work'):
                 self.measure(output, status=status)
         with self.assertRaises(ui.Fail):
-            self.measure('@@pmu-exit 0\n', bench.Config('x', work=True))
+            self.measure('@@pmu-exit 0\n', bench.Config('x', work=True, machine='powernv9'))
         with self.assertRaises(ui.Fail):
-            self.measure('withpmu: 12 cycles\n@@pmu-exit 0\n', bench.Config('x'))
+            self.measure(good, bench.Config('x'))

@@ -18,7 +18,6 @@
 #include "exec/translator-count.h"
 #include "hw/core/cpu.h"
 #include "internal-common.h"
-#include "tb-context.h"
 #include "qemu/main-loop.h"
 #include "qemu/timer.h"
 #include "system/cpu-timers.h"
@@ -165,29 +164,8 @@ void insn_count_exit_done(CPUState *cpu)
     }
 }
 
-/*
- * Blocks that count are not the ones that do not, which often are left from
- * booting. With both of them in a table that was large enough for the latter,
- * to look one up takes a tenth longer: make room. Its own policy is to grow
- * when an eighth of the buckets, of four blocks, do not suffice.
- */
-static void insn_count_make_room(void)
-{
-    static bool done;
-    struct qht_stats stats;
-
-    if (!qatomic_xchg(&done, true)) {
-        qht_statistics_init(&tb_ctx.htable, &stats);
-        if (stats.entries > stats.head_buckets) {
-            qht_resize(&tb_ctx.htable, 4 * stats.entries);
-        }
-        qht_statistics_destroy(&stats);
-    }
-}
-
 static void insn_count_use(CPUState *cpu, unsigned what)
 {
-    insn_count_make_room();
     qatomic_set(&insn_count_state(cpu)->what, what);
     cpu->tcg_cflags = deposit32(cpu->tcg_cflags, CF_INSN_COUNT_SHIFT,
                                 INSN_COUNT_WORDS + 1, what);

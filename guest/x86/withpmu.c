@@ -6,8 +6,10 @@
  *
  * usage: withpmu count COMMAND...        instructions, cycles and branches
  *        withpmu topdown COMMAND...      these, and slots with the metrics of level 1
- *        withpmu sample HZ COMMAND...    cycles, so many samples a second
- *        withpmu clock HZ COMMAND...     the same with a timer, without a PMU
+ *        withpmu sample N COMMAND...     a sample every N cycles
+ *        withpmu frequency HZ COMMAND... cycles, so many samples a second: for that, Linux
+ *                                        changes the period by the speed that it sees
+ *        withpmu clock N COMMAND...      every N nanoseconds, with a timer and without a PMU
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -56,14 +58,15 @@ static void fail(const char *what)
     exit(2);
 }
 
-static int open_event(uint32_t type, uint64_t config, int cpu, int group, unsigned hz)
+static int open_event(uint32_t type, uint64_t config, int cpu, int group, uint64_t period,
+                      bool frequency)
 {
     struct perf_event_attr attr = { .size = sizeof(attr), .type = type, .config = config };
     int fd;
 
-    if (hz) {
-        attr.freq = 1;
-        attr.sample_freq = hz;
+    if (period) {
+        attr.sample_period = period;    /* or frequency, the same field */
+        attr.freq = frequency;
         attr.sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
                            PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD;
         attr.watermark = 1;
@@ -104,7 +107,7 @@ static int count(unsigned n, char **command)
     for (unsigned i = 0; i < n; i++) {
         for (long cpu = 0; cpu < cpus; cpu++) {
             fds[i][cpu] = open_event(counted[i].type, counted[i].config, cpu,
-                                     i > LEADER ? fds[LEADER][cpu] : -1, 0);
+                                     i > LEADER ? fds[LEADER][cpu] : -1, 0, false);
         }
     }
     child = start(command);
@@ -141,7 +144,8 @@ static unsigned long drain(struct perf_event_mmap_page *page)
     return samples;
 }
 
-static int sample(uint32_t type, uint64_t config, unsigned hz, char **command)
+static int sample(uint32_t type, uint64_t config, uint64_t period, bool frequency,
+                  char **command)
 {
     struct perf_event_mmap_page *rings[MAX_CPUS];
     struct pollfd fds[MAX_CPUS];
@@ -151,7 +155,7 @@ static int sample(uint32_t type, uint64_t config, unsigned hz, char **command)
     int status;
 
     for (long cpu = 0; cpu < cpus; cpu++) {
-        fds[cpu].fd = open_event(type, config, cpu, -1, hz);
+        fds[cpu].fd = open_event(type, config, cpu, -1, period, frequency);
         fds[cpu].events = POLLIN;
         rings[cpu] = mmap(NULL, (1 + PAGES) * getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED,
                           fds[cpu].fd, 0);
@@ -182,13 +186,19 @@ int main(int argc, char **argv)
     if (cpus <= MAX_CPUS && argc > 2 && !strcmp(argv[1], "topdown")) {
         return count(N_COUNTED, argv + 2);
     }
-    if (cpus <= MAX_CPUS && argc > 3 && !strcmp(argv[1], "sample") && atoi(argv[2]) > 0) {
-        return sample(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, atoi(argv[2]), argv + 3);
-    }
-    if (cpus <= MAX_CPUS && argc > 3 && !strcmp(argv[1], "clock") && atoi(argv[2]) > 0) {
-        return sample(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, atoi(argv[2]), argv + 3);
+    if (cpus <= MAX_CPUS && argc > 3 && strtoull(argv[2], NULL, 10) > 0) {
+        uint64_t n = strtoull(argv[2], NULL, 10);
+
+        if (!strcmp(argv[1], "sample") || !strcmp(argv[1], "frequency")) {
+            return sample(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, n,
+                          *argv[1] == 'f', argv + 3);
+        }
+        if (!strcmp(argv[1], "clock")) {
+            return sample(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, n, false, argv + 3);
+        }
     }
     fputs("usage: withpmu count COMMAND... | withpmu topdown COMMAND... | "
-          "withpmu sample HZ COMMAND... | withpmu clock HZ COMMAND...\n", stderr);
+          "withpmu sample N COMMAND... | withpmu frequency HZ COMMAND... | "
+          "withpmu clock N COMMAND...\n", stderr);
     return 2;
 }
