@@ -391,9 +391,10 @@ void insn_count_set_due(CPUState *cpu, unsigned domain, const int64_t *due)
 
 /*
  * Call the hook if a deadline of some domains (a bit mask) has been reached.
- * When another one's units run out, depends on the host's time.
+ * When another one's units run out, depends on the host's time. @ends: the
+ * next instruction ends its block.
  */
-static void insn_count_check(CPUState *cpu, unsigned domains)
+static void insn_count_check(CPUState *cpu, unsigned domains, bool ends)
 {
     const InsnCountOps *ops = insn_count_ops(cpu);
     CPUInsnCount *c = insn_count_state(cpu);
@@ -402,7 +403,7 @@ static void insn_count_check(CPUState *cpu, unsigned domains)
     insn_count_sync(cpu, 0);
     for (i = 1; i < insn_count_sets(ops); i++) {
         if ((i & domains) && c->due[i] <= 0) {
-            ops->deadline(cpu);
+            ops->deadline(cpu, ends);
             break;
         }
     }
@@ -411,7 +412,8 @@ static void insn_count_check(CPUState *cpu, unsigned domains)
 void insn_count_leave(CPUState *cpu)
 {
     if (insn_count_ops(cpu) && insn_count_state(cpu)->what) {
-        insn_count_check(cpu, MAKE_64BIT_MASK(0, INSN_COUNT_DOMAINS));
+        insn_count_check(cpu, MAKE_64BIT_MASK(0, INSN_COUNT_DOMAINS),
+                         cpu->halted);
     }
 }
 
@@ -439,9 +441,12 @@ static void insn_count_of_tb(TranslationBlock *tb,
     memcpy(sum[tb->icount], all, sizeof(all));
 }
 
-/* Does it matter that a deadline is within insns of @tb that add @sum? */
+/*
+ * Does it matter that a deadline is within insns of @tb that add @sum? @ends:
+ * the one behind them ends it.
+ */
 static bool insn_count_reaches(CPUState *cpu, TranslationBlock *tb,
-                               const uint64_t *sum)
+                               const uint64_t *sum, bool ends)
 {
     const InsnCountOps *ops = insn_count_ops(cpu);
     uint64_t lanes[INSN_COUNT_LANES];
@@ -457,37 +462,43 @@ static bool insn_count_reaches(CPUState *cpu, TranslationBlock *tb,
         lanes[i] = i == ops->units ? -insn_count_units(sum[0])
                                    : extract64(sum[l->word], l->shift, l->bits);
     }
-    return ops->reaches(cpu, tb->count_domain, lanes);
+    return ops->reaches(cpu, tb->count_domain, lanes, ends);
 }
 
 /*
- * How many instructions of @tb may be executed together, if only the last one
- * may reach a deadline?
+ * How many instructions of @tb may be executed together, if a deadline must
+ * not be missed behind the last one? They use up @units.
  */
-static unsigned insn_count_until(CPUState *cpu, TranslationBlock *tb)
+static unsigned insn_count_until(CPUState *cpu, TranslationBlock *tb,
+                                 int64_t *units)
 {
     CPUInsnCount *c = insn_count_state(cpu);
     g_autofree uint64_t (*sum)[INSN_COUNT_WORDS] = NULL;
     unsigned before = 0, reached = tb->icount;
 
+    *units = tb->count_units;
     if (!c->what ||
         insn_count_left(cpu, c->due, tb->count_domain) >= tb->count_units) {
         return tb->icount;
     }
     sum = g_malloc_n(tb->icount + 1, sizeof(*sum));
     insn_count_of_tb(tb, sum);
-    if (!insn_count_reaches(cpu, tb, sum[tb->icount])) {
+    if (tb->count_ends && reached > 1 &&
+        insn_count_reaches(cpu, tb, sum[reached - 1], true)) {
+        reached--;
+    } else if (!insn_count_reaches(cpu, tb, sum[reached], false)) {
         return tb->icount;
     }
     while (reached - before > 1) {
         unsigned n = (before + reached) / 2;
 
-        if (insn_count_reaches(cpu, tb, sum[n])) {
+        if (insn_count_reaches(cpu, tb, sum[n], false)) {
             reached = n;
         } else {
             before = n;
         }
     }
+    *units = -insn_count_units(sum[reached][0]);
     return reached;
 }
 
@@ -516,6 +527,7 @@ bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
 {
     CPUInsnCount *c;
     unsigned insns;
+    int64_t units;
 
     if (!(tb_cflags(tb) & CF_INSN_COUNT)) {
         return false;
@@ -526,7 +538,8 @@ bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
         return false;
     }
 
-    insn_count_check(cpu, 1 << tb->count_domain);
+    insn_count_check(cpu, 1 << tb->count_domain,
+                     tb->count_ends && tb->icount == 1);
     if (!icount_enabled()) {
         insn_count_pace(cpu);
     }
@@ -536,15 +549,14 @@ bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
     /*
      * Where blocks end depends on more than the guest's instructions (on
      * interrupts, on the budget of -icount), and differs in a replay, so this
-     * one ends with the instruction that reaches a deadline. That may need
-     * more units than are left.
+     * one ends where a deadline must be seen. That may need more units than
+     * are left.
      */
-    insns = insn_count_until(cpu, tb);
+    insns = insn_count_until(cpu, tb, &units);
     if (insns < tb->icount || (tb_cflags(tb) & CF_COUNT_MASK)) {
         cpu->cflags_next_tb = (curr_cflags(cpu) & ~CF_COUNT_MASK) | insns;
     }
-    insn_count_hand_out(cpu, tb->count_domain,
-                        insns == tb->icount ? tb->count_units : 0);
+    insn_count_hand_out(cpu, tb->count_domain, units);
     return true;
 }
 
@@ -557,11 +569,23 @@ bool insn_count_resumes(CPUState *cpu, TranslationBlock *tb)
 void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
                        const uint64_t *ahead)
 {
+    CPUInsnCount *c = insn_count_state(cpu);
     unsigned d = tb->count_domain;
+    int64_t left, until, over;
     unsigned i;
 
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
         insn_count_put(cpu, d, i, insn_count_get(cpu, d, i) - ahead[i]);
+    }
+    /* Units for what was to reach a deadline are not for other blocks */
+    left = insn_count_units(insn_count_get(cpu, d, 0));
+    until = insn_count_left(cpu, c->due, d) - (c->budget[d] - left);
+    over = left + c->withheld[d] - MAX(until, 0);
+    if (over > 0) {
+        int64_t withheld = MIN(over, c->withheld[d]);
+
+        c->withheld[d] -= withheld;
+        insn_count_grant(cpu, d, withheld - over);
     }
     if (cpu_loop_exit_requested(cpu)) {
         insn_count_withhold(cpu);

@@ -137,7 +137,7 @@ void pmu_insn_update(CPUARMState *env)
     }
 }
 
-static void pmu_insn_deadline(CPUState *cs)
+static void pmu_insn_deadline(CPUState *cs, bool ends)
 {
     CPUARMState *env = cpu_env(cs);
 

@@ -661,6 +661,8 @@ static void test_replay_precise(void)
 
 /* ------------------------------------------------------------ Migration */
 
+#define PANIC_PORT      0x505
+
 static const Setup migrate_setups[] = {
     { "sapphire-rapids", SAPPHIRE LIMIT, SAPPHIRE_CONFIG },
     { "icelake", ICELAKE LIMIT, ICELAKE_CONFIG },
@@ -684,6 +686,28 @@ static void test_migrate(const void *data)
         guest_finish(&g);
     }
     guest_quit(&g);
+}
+
+/* When cycles have overflowed, but the interrupt has not come yet */
+static void test_migrate_waiting(const void *data)
+{
+    const Setup *s = data;
+    g_autofree char *args = g_strdup_printf("%s -device pvpanic,ioport=0x%x "
+                                            "-action panic=pause", s->args,
+                                            PANIC_PORT);
+
+    for (int migrate = 0; migrate < 2; migrate++) {
+        Guest g = guest_init(args, s->config);
+
+        guest_start(&g, GUEST_CASE(td_lag_stop), PANIC_PORT, 0);
+        qtest_qmp_eventwait(g.qts, "STOP");
+        if (migrate) {
+            g = guest_migrate(&g, args);
+        }
+        qtest_qmp_assert_success(g.qts, "{ 'execute': 'cont' }");
+        guest_finish(&g);
+        guest_quit(&g);
+    }
 }
 
 /* Without counting in between: a state that was counted, or written */
@@ -787,6 +811,8 @@ int main(int argc, char **argv)
                ARRAY_SIZE(migrate_setups), test_migrate);
     add_setups("migrate/registers", migrate_setups,
                ARRAY_SIZE(migrate_setups), test_migrate_registers);
+    add_setups("migrate/interrupt-waits", migrate_setups,
+               ARRAY_SIZE(migrate_setups), test_migrate_waiting);
     qtest_add_func("x86-topdown/migrate/models", test_migrate_models);
 
     ret = g_test_run();

@@ -29,7 +29,10 @@
  *  - A deadline is a number of units: "call me before more than that are
  *    counted in these domains". The hook is called right behind the
  *    instruction that reaches the deadline, in whatever blocks that is
- *    translated.
+ *    translated. In the middle of a block, that takes two blocks more, which
+ *    are seldom of use again. So the target can choose to have it later: in
+ *    front of the next instruction that ends any block, which does not depend
+ *    on how blocks are divided either.
  *  - The test of the sign is also the test for requests to exit to the main
  *    loop: there is no other in blocks that count, unless one of their
  *    instructions can start again, or -icount is on. What the vCPU's own
@@ -175,12 +178,16 @@ typedef struct InsnCountLane {
  *        word 0 on, if it is none.
  * @deadline: called on the vCPU's thread between two blocks, without the BQL,
  *            when a deadline is reached. The totals are exact. It must set
- *            the deadlines again. NULL if there never are any.
+ *            the deadlines again. @ends: the next instruction is a branch, or
+ *            ends all blocks for another reason, or the CPU has halted. Where
+ *            it is called besides that depends on how blocks are divided.
+ *            NULL if there never are any deadlines.
  * @reaches: does it matter if that is called only behind instructions that
- *           count these lanes in this domain? They do not include what the
- *           last one counts by translator_count_here(). If it does for some
- *           instructions, then for more of them, too. If NULL, all
- *           units matter.
+ *           count these lanes in this domain, and in front of one that @ends
+ *           the block or does not? They do not include what the last one
+ *           counts by translator_count_here(). If it does for some
+ *           instructions, then for more of them, too, with the same @ends; and
+ *           with @ends if without. If NULL, all units matter.
  */
 typedef struct InsnCountOps {
     size_t offset;
@@ -189,8 +196,9 @@ typedef struct InsnCountOps {
     unsigned domains;
     unsigned lanes;
     InsnCountLane lane[INSN_COUNT_LANES];
-    void (*deadline)(CPUState *cpu);
-    bool (*reaches)(CPUState *cpu, unsigned domain, const uint64_t *lanes);
+    void (*deadline)(CPUState *cpu, bool ends);
+    bool (*reaches)(CPUState *cpu, unsigned domain, const uint64_t *lanes,
+                    bool ends);
 } InsnCountOps;
 
 /* Can this accelerator count at all? */

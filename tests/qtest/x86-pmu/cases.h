@@ -94,6 +94,7 @@
     X(td_migrate, "migrate/counting", CASE_MANUAL)                          \
     X(td_migrate_overflow, "migrate/overflow", CASE_MANUAL)                 \
     X(td_migrate_models, "migrate/models", CASE_MANUAL)                     \
+    X(td_lag_stop, "migrate/interrupt-waits", CASE_MANUAL)                  \
     X(td_values, "values", CASE_MANUAL)                                     \
     X(td_random, "bad-input/random", CASE_MANUAL)                           \
     X(td_metrics, "registers/metrics", 0)                                   \
@@ -124,6 +125,8 @@
     X(td_events, "events/consistent", 0)                                    \
     X(td_event_overflow, "events/overflow", 0)                              \
     X(td_skid, "events/pmi-right-behind", 0)                                \
+    X(td_lag, "events/pmi-of-cycles", 0)                                    \
+    X(td_lag_user, "events/pmi-of-cycles-and-privilege", 0)                 \
     X(td_smp, "smp/independent", CASE_SMP)                                  \
     X(tdp_prices, "precise/price-of-what-hits", CASE_PRECISE)               \
     X(tdp_programs, "precise/each-program-its-category", CASE_PRECISE)      \

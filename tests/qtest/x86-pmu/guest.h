@@ -64,6 +64,9 @@
 #define CONFIG_SMP          0x400   /* there is a second CPU */
 #define CONFIG_TIMER        0x800   /* time depends on nothing but the code */
 
+/* In front of what some bodies wait for */
+#define LAG_NOPS            64
+
 /*
  * The first words of the image are a command to run without the qtest, and
  * what MAILBOX_CONFIG is then. The text goes to -debugcon, where each

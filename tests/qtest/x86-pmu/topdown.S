@@ -536,6 +536,44 @@ BODY td_expensive
 td_expensive_end:
     ret
 
+/* To be called at any of the NOPs */
+BODY td_lag_halt
+    .rept   LAG_NOPS
+    nop
+    .endr
+    .globl  td_lag_hlt
+td_lag_hlt:
+    hlt
+    nop
+    ret
+
+BODY td_lag_fault
+    .rept   LAG_NOPS
+    nop
+    .endr
+    lock incl (%rdi)            /* of 3 bytes, and not cheap */
+    nop
+    .globl  td_lag_fault_ret
+td_lag_fault_ret:
+    ret
+
+/* Blocks end with their page, and so behind OUT, which stops QEMU. */
+    .balign 4096
+    .skip   4096 - LAG_NOPS - 2 - 5 - 1
+    .globl  body_td_lag_stop
+body_td_lag_stop:
+    mov     %edi, %edx
+    mov     $1, %eax
+    .rept   LAG_NOPS
+    nop
+    .endr
+    out     %al, %dx
+    nop
+    nop
+    .globl  td_lag_stop_ret
+td_lag_stop_ret:
+    ret
+
     .section .rodata.steps, "a"
     .globl  td_steps_end
 td_steps_end:

@@ -1679,9 +1679,13 @@ static void case_td_event_overflow(void)
 
 #define MOST_STEPS          32
 
-/* What CALL and the first instructions cost, and where they end */
+/*
+ * What CALL and the first instructions cost, and where they end; is the next
+ * one in front of PAUSE or RET, which end any block?
+ */
 typedef struct Steps {
     uint64_t quarters[MOST_STEPS], rip[MOST_STEPS];
+    bool last[MOST_STEPS];
     int n;
 } Steps;
 
@@ -1701,10 +1705,13 @@ static void make_steps(Steps *steps)
     add(&l, &(Code) { { [ANY] = 1, [CALL_INDIRECT] = 1 } }, 1);
     steps->quarters[0] = sum(&l, ALL_LEAVES);
     steps->rip[0] = (uintptr_t)body_td_expensive;
+    steps->last[0] = false;
     steps->n = 1;
     for (s = td_steps; s != td_steps_end && steps->n < MOST_STEPS; s++) {
         add(&l, &codes[s->kind], 1);
         steps->quarters[steps->n] = sum(&l, ALL_LEAVES);
+        steps->last[steps->n] = s + 1 == td_steps_end ||
+                                s[1].kind == STEP_PAUSE;
         steps->rip[steps->n++] = s->end;
     }
 }
@@ -1722,6 +1729,26 @@ static uint64_t step_after(const Steps *steps, uint64_t quarters)
     return 0;
 }
 
+/* What it costs to call a body */
+static unsigned call_quarters(void)
+{
+    Leaves l = { };
+
+    add(&l, &(Code) { { [ANY] = 1, [CALL_INDIRECT] = 1 } }, 1);
+    return sum(&l, ALL_LEAVES);
+}
+
+#define LAG_PAGE            0x420000
+
+static bool hook_skip_fault(Frame *f)
+{
+    if (f->vector != VEC_PF) {
+        return false;
+    }
+    f->rip += 3;
+    return true;
+}
+
 /*
  * The instruction that reaches the count is the last one before the PMI, also
  * if it costs more than is left. Writing a counter drops what was left of a
@@ -1729,22 +1756,19 @@ static uint64_t step_after(const Steps *steps, uint64_t quarters)
  */
 static void case_td_skid(void)
 {
-    static const char *const names[] = { "slots", "cycles", "METRICS" };
+    static const char *const names[] = { "slots", "METRICS" };
     Cpu *cpu = this_cpu();
     Steps steps;
     unsigned n;
     int i;
 
     make_steps(&steps);
-    for (i = 0; i < 3; i++) {
-        unsigned unit = i == 1 ? 4 * width() : 4;
-
+    for (i = 0; i < 2; i++) {
         context(names[i]);
-        for (n = 1; step_after(&steps, n * unit); n++) {
-            if (i < 2) {
+        for (n = 1; step_after(&steps, n * 4); n++) {
+            if (i == 0) {
                 start(FIXED_OS);
-                program(2, (i ? EV_CYCLES : EV_SLOTS) | EVTSEL_OS |
-                           EVTSEL_INT);
+                program(2, EV_SLOTS | EVTSEL_OS | EVTSEL_INT);
                 wrmsr(MSR_A_PMC(2), negative(n));
             } else {
                 restore(FIXED_OS | FIXED_PMI, METRICS_LIMIT - n,
@@ -1753,11 +1777,285 @@ static void case_td_skid(void)
             apic_write(APIC_LVTPC, LVT_NMI);
             kernel(body_td_expensive, 0);
             check("interrupts", n, cpu->pmis, 1);
-            check("RIP", n, cpu->pmi_rip, step_after(&steps, n * unit));
+            check("RIP", n, cpu->pmi_rip, step_after(&steps, n * 4));
         }
         check_range("steps", i, n, 100, WIDTH_MASK);
     }
+
+    /* A fault takes back what would have reached it: PUSH does, JMP is next */
+    context("fault");
+    start(FIXED_OS);
+    apic_write(APIC_LVTPC, LVT_NMI);
+    program(2, EV_SLOTS | EVTSEL_OS | EVTSEL_INT);
+    wrmsr(MSR_A_PMC(2), negative(call_quarters() / 4 + LAG_NOPS + 1));
+    set_present(LAG_PAGE, false);
+    cpu->hook = hook_skip_fault;
+    kernel(body_td_lag_fault, LAG_PAGE);
+    cpu->hook = NULL;
+    set_present(LAG_PAGE, true);
+    check("interrupts", NO_STEP, cpu->pmis, 1);
+    check("RIP", NO_STEP, cpu->pmi_rip,
+          (uintptr_t)&trap_stubs[16 * VEC_PF + 2]);
     context("");
+}
+
+/*
+ * With cycles, it waits for the instruction that ends the block, but not longer
+ * than that.
+ */
+#define LAG_CYCLES          64
+#define LONG_BLOCK          3000        /* NOPs of 3 bytes in body_long_block */
+
+static unsigned cycles(unsigned n)
+{
+    return n * 4 * width();
+}
+
+/* How many of the NOPs are executed before the PMI, if it is due at n cycles */
+static unsigned lag_nops(unsigned n)
+{
+    unsigned nops = (cycles(n + LAG_CYCLES) - call_quarters() + 3) / 4;
+
+    return nops < LONG_BLOCK ? nops : LONG_BLOCK;
+}
+
+/* The same for where it would be exact */
+static unsigned exact_nops(unsigned n)
+{
+    return (cycles(n) - call_quarters() + 3) / 4;
+}
+
+static uint64_t step_with_lag(const Steps *steps, unsigned n)
+{
+    int i;
+
+    for (i = 0; i < steps->n; i++) {
+        if (steps->quarters[i] >= cycles(n + LAG_CYCLES) ||
+            (steps->quarters[i] >= cycles(n) && steps->last[i])) {
+            return steps->rip[i];
+        }
+    }
+    return 0;
+}
+
+static void start_cycles(unsigned n, uint64_t rings)
+{
+    start(FIXED_OS);
+    apic_write(APIC_LVTPC, LVT_NMI);
+    program(2, EV_CYCLES | rings | EVTSEL_INT);
+    wrmsr(MSR_A_PMC(2), negative(n));
+}
+
+/* Counters are frozen when the PMI comes, not when it is due. */
+static bool hook_frozen(Frame *f)
+{
+    if (f->vector != VEC_NMI) {
+        return false;
+    }
+    this_cpu()->events = rdmsr(MSR_A_PMC(2));
+    pmi_acknowledge();
+    return true;
+}
+
+static bool hook_unmask(Frame *f)
+{
+    if (f->vector != VEC_NMI) {
+        return false;
+    }
+    apic_write(APIC_LVTPC, LVT_NMI);
+    return true;
+}
+
+static void case_td_lag(void)
+{
+    const uint64_t straight = (uintptr_t)body_long_block;
+    Cpu *cpu = this_cpu();
+    Steps steps;
+    unsigned n, k;
+
+    context("short blocks");
+    make_steps(&steps);
+    for (n = 1; step_with_lag(&steps, n); n++) {
+        start_cycles(n, EVTSEL_OS);
+        kernel(body_td_expensive, 0);
+        check("interrupts", n, cpu->pmis, 1);
+        check("RIP", n, cpu->pmi_rip, step_with_lag(&steps, n));
+        check("status", n, cpu->pmi_status & ~STATUS_METRICS, BIT(2));
+    }
+    check_range("steps", NO_STEP, n, 20, WIDTH_MASK);
+
+    context("straight on");
+    for (n = 5; cycles(n) < 4 * LONG_BLOCK; n += 3) {
+        start_cycles(n, EVTSEL_OS);
+        kernel(body_long_block, 0);
+        check("interrupts", n, cpu->pmis, 1);
+        check("RIP", n, cpu->pmi_rip, straight + 3 * lag_nops(n));
+    }
+
+    /* With HLT there is nothing to wait for. */
+    context("HLT");
+    for (n = 1; n < 20; n++) {
+        k = (cycles(n) - call_quarters()) / 4 - 1;
+        if (k <= LAG_NOPS) {
+            start_cycles(n, EVTSEL_OS);
+            kernel((void (*)(void))(td_lag_hlt - k), 0);
+            check("interrupts", n, cpu->pmis, 1);
+            check("RIP", n, cpu->pmi_rip, (uintptr_t)td_lag_hlt + 1);
+        }
+    }
+
+    /* One interrupt is for both, if the other one comes first. */
+    context("another counter");
+    for (n = 20; n < 25; n++) {
+        for (k = 0; k < 2; k++) {
+            unsigned nops = exact_nops(n) + (k ? 10 : -10);
+
+            start_cycles(n, EVTSEL_USR);
+            program(3, EV_INSNS | EVTSEL_USR | EVTSEL_INT);
+            wrmsr(MSR_A_PMC(3), negative(1 + nops));
+            user(body_long_block, 0);
+            check("interrupts", n, cpu->pmis, k ? 1 : 2);
+            check("RIP", n, cpu->pmi_rip,
+                  straight + 3 * (k ? nops : lag_nops(n)));
+            check("status", n, cpu->pmi_status & ~STATUS_METRICS,
+                  k ? BIT(2) | BIT(3) : BIT(2));
+        }
+    }
+
+    /* Nor does it come again if the bit stays set. */
+    context("unacknowledged");
+    start_cycles(20, EVTSEL_USR);
+    program(3, EV_INSNS | EVTSEL_USR | EVTSEL_INT);
+    wrmsr(MSR_A_PMC(3), negative(1 + exact_nops(20) + 10));
+    cpu->hook = hook_unmask;
+    user(body_long_block, 0);
+    cpu->hook = NULL;
+    check("interrupts", NO_STEP, cpu->pmis, 1);
+    check("status", NO_STEP, rdmsr(MSR_GLOBAL_STATUS) & ~STATUS_METRICS,
+          BIT(2) | BIT(3));
+
+    context("freeze");
+    for (n = 20; n < 25; n++) {
+        start_cycles(n, EVTSEL_OS);
+        wrmsr(MSR_DEBUGCTL, DEBUGCTL_FREEZE);
+        cpu->hook = hook_frozen;
+        kernel(body_long_block, 0);
+        cpu->hook = NULL;
+        check("interrupts", n, cpu->pmis, 1);
+        check("RIP", n, cpu->pmi_rip, straight + 3 * lag_nops(n));
+        check("counter", n, cpu->events, LAG_CYCLES);
+    }
+    wrmsr(MSR_DEBUGCTL, 0);
+    context("");
+}
+
+static bool hook_lag_status(Frame *f)
+{
+    if (f->vector == VEC_PF) {
+        this_cpu()->events = rdmsr(MSR_GLOBAL_STATUS) & ~STATUS_METRICS;
+        wrmsr(MSR_STATUS_RESET, BIT(2));
+    }
+    return hook_skip_fault(f);
+}
+
+static bool hook_lag_no_int(Frame *f)
+{
+    if (f->vector == VEC_PF) {
+        wrmsr(MSR_EVTSEL(2), rdmsr(MSR_EVTSEL(2)) & ~EVTSEL_INT);
+    }
+    return hook_skip_fault(f);
+}
+
+static bool hook_lag_stop(Frame *f)
+{
+    if (f->vector == VEC_PF) {
+        this_cpu()->events = this_cpu()->pmis;
+        wrmsr(MSR_GLOBAL_CTRL, 0);
+        this_cpu()->events = 2 * this_cpu()->events + this_cpu()->pmis;
+    }
+    return hook_skip_fault(f);
+}
+
+/*
+ * The instruction that ends the block is one in front of which the counter
+ * counts. It does not wait for one if the counter stops, and not for what
+ * software has cleared.
+ */
+static void case_td_lag_user(void)
+{
+    Cpu *cpu = this_cpu();
+    unsigned n, waited = 0;
+
+    set_present(LAG_PAGE, false);
+    for (n = 5; n < 8; n++) {
+        context("CPL 3");
+        start_cycles(n, EVTSEL_USR);
+        cpu->hook = hook_skip_fault;
+        user(body_td_lag_fault, LAG_PAGE);
+        check("interrupts", n, cpu->pmis, 1);
+        check("RIP", n, cpu->pmi_rip, (uintptr_t)td_lag_fault_ret);
+        check("status", n, cpu->pmi_status & ~STATUS_METRICS, BIT(2));
+
+        /* The exception is not what ends it: PUSH, and JMP */
+        context("CPL 0");
+        start_cycles(n, EVTSEL_OS);
+        cpu->hook = hook_skip_fault;
+        kernel(body_td_lag_fault, LAG_PAGE);
+        check("interrupts", n, cpu->pmis, 1);
+        check("RIP", n, cpu->pmi_rip,
+              (uintptr_t)&trap_stubs[16 * VEC_PF + 2]);
+
+        context("cleared");
+        start_cycles(n, EVTSEL_USR);
+        cpu->hook = hook_lag_status;
+        user(body_td_lag_fault, LAG_PAGE);
+        check("status", n, cpu->events, BIT(2));
+        check("interrupts", n, cpu->pmis, 0);
+
+        context("without INT");
+        start_cycles(n, EVTSEL_USR);
+        cpu->hook = hook_lag_no_int;
+        user(body_td_lag_fault, LAG_PAGE);
+        check("interrupts", n, cpu->pmis, 1);
+        check("RIP", n, cpu->pmi_rip, (uintptr_t)td_lag_fault_ret);
+
+        context("stopped");
+        start_cycles(n, EVTSEL_USR);
+        cpu->hook = hook_lag_stop;
+        user(body_td_lag_fault, LAG_PAGE);
+        check("interrupts", n, cpu->events, 1);
+        check("status", n, cpu->pmi_status & ~STATUS_METRICS, BIT(2));
+    }
+
+    /* It waits, wherever the handler is when another counter is looked at. */
+    context("about to overflow at CPL 0");
+    for (n = 20; n < 400; n++) {
+        start_cycles(5, EVTSEL_USR);
+        program(3, EV_INSNS | EVTSEL_OS | EVTSEL_INT);
+        wrmsr(MSR_A_PMC(3), negative(n));
+        cpu->hook = hook_skip_fault;
+        user(body_td_lag_fault, LAG_PAGE);
+        if ((cpu->pmi_status & ~STATUS_METRICS) == BIT(2)) {
+            check("RIP", n, cpu->pmi_rip, (uintptr_t)td_lag_fault_ret);
+            waited++;
+        }
+    }
+    check_range("steps", NO_STEP, waited, 20, n);
+    cpu->hook = NULL;
+    set_present(LAG_PAGE, true);
+    context("");
+}
+
+/* QEMU stops, and perhaps migrates, when the interrupt waits. */
+static void case_td_lag_stop(void)
+{
+    Cpu *cpu = this_cpu();
+
+    start_cycles(5, EVTSEL_OS);
+    kernel(body_td_lag_stop, MAILBOX_64(MAILBOX_ARG));
+    check("interrupts", NO_STEP, cpu->pmis, 1);
+    check("RIP", NO_STEP, cpu->pmi_rip, (uintptr_t)td_lag_stop_ret);
+    check("status", NO_STEP, cpu->pmi_status & ~STATUS_METRICS, BIT(2));
 }
 
 /* There, when it comes depends on the models; but it comes once. */

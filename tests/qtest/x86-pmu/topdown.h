@@ -23,7 +23,8 @@
 /* For run_user() */
 #define TOPDOWN_BODIES(X)                                                   \
     X(td_mixed) X(td_syscalls) X(td_halves) X(td_until_host)                \
-    X(td_rdpmc_metrics) X(td_reads) X(td_expensive)
+    X(td_rdpmc_metrics) X(td_reads) X(td_expensive)                         \
+    X(td_lag_halt) X(td_lag_fault) X(td_lag_stop)
 
 #define X(name) void block_##name(void);
 BLOCKS(X)
@@ -50,5 +51,8 @@ typedef struct TdStep {
 extern const TdStep td_steps[], td_steps_end[];
 
 extern const uint8_t td_halves_second[], td_expensive_end[];
+
+/* HLT of td_lag_halt, and RET of the other two */
+extern const uint8_t td_lag_hlt[], td_lag_fault_ret[], td_lag_stop_ret[];
 
 #endif

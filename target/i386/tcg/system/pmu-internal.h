@@ -89,6 +89,7 @@ typedef struct X86PMURun {
  * @level: of PERF_METRICS, 1 or 2
  * @in_init: the current reset is an INIT
  * @irq_pending: an interrupt to be delivered by the vCPU's thread
+ * @late: counters whose interrupt may come later, as bits of GLOBAL_STATUS
  * @saved: the totals of the accelerator, in the migration stream
  */
 typedef struct X86PMU {
@@ -99,6 +100,7 @@ typedef struct X86PMU {
     uint8_t level;
     bool in_init;
     bool irq_pending;
+    uint64_t late;
     X86PMUTopDown topdown;
     uint64_t saved[X86_COUNT_DOMAINS * X86_COUNT_TOTALS];
 } X86PMU;

@@ -38,6 +38,7 @@
 #include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "qemu/main-loop.h"
+#include "system/replay.h"
 #include "system/tcg.h"
 #include "target/i386/trace.h"
 #include "tcg/helper-tcg.h"
@@ -55,6 +56,9 @@
                                  PMU_STATUS_LBR_FRZ | PMU_STATUS_CTR_FRZ | \
                                  PMU_STATUS_OVF_BUF | PMU_STATUS_COND_CHGD)
 #define PMU_INUSE_PMI           BIT_ULL(63)
+
+/* How many cycles late an interrupt of cycles may come, see x86_pmu_lags() */
+#define PMU_LATE                64
 
 /* AnyThread is deprecated, so that its bits are reserved */
 FIELD(EVTSEL, EVENT, 0, 16)
@@ -132,9 +136,9 @@ typedef enum X86PMUEvent {
     EVENT_STORES            = 0x82d0,
 } X86PMUEvent;
 
-static void x86_pmu_deadline(CPUState *cs);
+static void x86_pmu_deadline(CPUState *cs, bool ends);
 static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
-                            const uint64_t *lanes);
+                            const uint64_t *lanes, bool ends);
 
 /*
  * Units, which are quarters of a slot, bound the lanes: every instruction has
@@ -339,6 +343,12 @@ void x86_pmu_cpuid(X86CPU *cpu, uint32_t *eax, uint32_t *ebx,
 /*
  * Counting
  */
+
+/* The domain of the next instruction */
+static unsigned x86_pmu_domain(X86CPU *cpu)
+{
+    return cpu->env.hflags & HF_CPL_MASK ? X86_COUNT_USER : X86_COUNT_KERNEL;
+}
 
 /* Where bit i of GLOBAL_CTRL and the like is for a counter */
 static uint64_t x86_pmu_bit(unsigned counter)
@@ -714,11 +724,92 @@ static int64_t x86_pmu_units(X86CPU *cpu, unsigned counter, uint64_t n)
 }
 
 /*
- * Deliver an interrupt through the local APIC, if it has one. The mask bit
- * that this sets is software's to clear.
+ * An interrupt comes right behind the instruction that overflows its counter.
+ * In the middle of a block, that block must be translated again in two parts,
+ * and profilers want many interrupts, of cycles as a rule. So those of cycles
+ * (but not of slots) may come later: in front of the branch, or what else ends
+ * the block, at most PMU_LATE cycles behind the overflow. That is in the same
+ * basic block. Not with record and replay: where a replay stops for another
+ * interrupt, it does not know yet whether the next instruction ends a block.
  */
-static void x86_pmu_deliver(X86CPU *cpu)
+static bool x86_pmu_lags(X86CPU *cpu, unsigned counter)
 {
+    const PMUConfig *c = &cpu->pmu->config[counter];
+
+    return c->event->source == SOURCE_CYCLES && !c->cmask && !c->edge &&
+           !cpu->pmu_precise && replay_mode == REPLAY_MODE_NONE;
+}
+
+/*
+ * Parts of a cycle since a counter of cycles has overflowed, if their total
+ * has come to @now; negative: until it does
+ */
+static int64_t x86_pmu_since(X86CPU *cpu, unsigned counter, uint64_t now)
+{
+    const X86PMU *pmu = cpu->pmu;
+    const X86PMURun *run = &pmu->run[counter];
+    unsigned parts = x86_pmu_parts(cpu, pmu->config[counter].event);
+    int64_t value = *x86_pmu_value(&cpu->env, counter);
+
+    if (!(pmu->late & x86_pmu_bit(counter))) {
+        value -= PMU_MASK + 1;
+    }
+    return value * parts + run->rest + now - run->event;
+}
+
+/* Is that to interrupt now? @ends: the next instruction ends its block */
+static bool x86_pmu_interrupts(X86CPU *cpu, unsigned counter, uint64_t now,
+                               bool ends)
+{
+    unsigned parts = x86_pmu_parts(cpu, cpu->pmu->config[counter].event);
+
+    return x86_pmu_since(cpu, counter, now) >= (ends ? 0 : PMU_LATE * parts);
+}
+
+static void x86_pmu_freeze(X86CPU *cpu)
+{
+    CPUX86State *env = &cpu->env;
+
+    if (FIELD_EX64(env->msr_debugctl, DEBUGCTL, FREEZE_PERFMON_ON_PMI)) {
+        env->msr_global_status |= PMU_STATUS_CTR_FRZ;
+        x86_pmu_start(cpu);
+    }
+}
+
+/* Interrupts that do not have to wait any more; the registers are up to date */
+static void x86_pmu_catch_up(X86CPU *cpu, bool ends)
+{
+    X86PMU *pmu = cpu->pmu;
+    unsigned domain = x86_pmu_domain(cpu);
+    bool now = pmu->irq_pending;
+    unsigned i;
+
+    for (i = 0; i < PMU_COUNTERS && pmu->late && !now; i++) {
+        uint8_t domains = pmu->config[i].domains;
+
+        if (pmu->late & x86_pmu_bit(i)) {
+            now = !domains || !x86_pmu_lags(cpu, i) ||
+                  ((domains & (1 << domain)) &&
+                   x86_pmu_interrupts(cpu, i, pmu->run[i].event, ends));
+        }
+    }
+    if (now) {
+        /* One interrupt is for all that software can find */
+        pmu->late = 0;
+    }
+    if (now && !pmu->irq_pending) {
+        pmu->irq_pending = true;
+        x86_pmu_freeze(cpu);
+    }
+}
+
+/*
+ * Deliver an interrupt through the local APIC, if it has one. The mask bit
+ * that this sets is software's to clear. @ends: see x86_pmu_lags()
+ */
+static void x86_pmu_deliver(X86CPU *cpu, bool ends)
+{
+    x86_pmu_catch_up(cpu, ends);
     if (cpu->pmu->irq_pending) {
         cpu->pmu->irq_pending = false;
         if (cpu->apic_state) {
@@ -760,14 +851,16 @@ void x86_pmu_update(X86CPU *cpu, uintptr_t ra)
             trace_x86_pmu_overflow(CPU(cpu)->cpu_index, i, *value,
                                    pmu->config[i].irq);
             env->msr_global_status |= x86_pmu_bit(i);
-            pmu->irq_pending |= pmu->config[i].irq;
+            if (x86_pmu_lags(cpu, i)) {
+                pmu->late |= c->irq ? x86_pmu_bit(i) : 0;
+            } else {
+                pmu->irq_pending |= c->irq;
+            }
         }
     }
     x86_topdown_update(cpu);
-    if (pmu->irq_pending && FIELD_EX64(env->msr_debugctl, DEBUGCTL,
-                                       FREEZE_PERFMON_ON_PMI)) {
-        env->msr_global_status |= PMU_STATUS_CTR_FRZ;
-        x86_pmu_start(cpu);
+    if (pmu->irq_pending) {
+        x86_pmu_freeze(cpu);
     }
 }
 
@@ -792,15 +885,16 @@ static void x86_pmu_set_due(X86CPU *cpu)
             due[c->domains] = MIN(due[c->domains],
                                   x86_pmu_units(cpu, i, left));
         }
+        if (pmu->late & x86_pmu_bit(i)) {
+            due[c->domains] = 0;
+        }
     }
     if (metrics) {
         int64_t *d = &due[pmu->config[PMU_SLOTS].domains];
 
         *d = MIN(*d, x86_pmu_units_of(cpu, metrics));
     }
-    insn_count_set_due(CPU(cpu), env->hflags & HF_CPL_MASK ? X86_COUNT_USER
-                                                           : X86_COUNT_KERNEL,
-                       due);
+    insn_count_set_due(CPU(cpu), x86_pmu_domain(cpu), due);
 }
 
 /*
@@ -849,13 +943,13 @@ void x86_pmu_start(X86CPU *cpu)
     }
 }
 
-static void x86_pmu_deadline(CPUState *cs)
+static void x86_pmu_deadline(CPUState *cs, bool ends)
 {
     X86CPU *cpu = X86_CPU(cs);
 
     x86_pmu_update(cpu, 0);
+    x86_pmu_deliver(cpu, ends);
     x86_pmu_set_due(cpu);
-    x86_pmu_deliver(cpu);
 }
 
 /*
@@ -863,7 +957,7 @@ static void x86_pmu_deadline(CPUState *cs)
  * but not whether they are taken.
  */
 static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
-                            const uint64_t *lanes)
+                            const uint64_t *lanes, bool ends)
 {
     X86CPU *cpu = X86_CPU(cs);
     X86PMU *pmu = cpu->pmu;
@@ -887,7 +981,8 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
         const PMUConfig *c = &pmu->config[i];
         uint64_t most, sum, rest;
 
-        if (!c->irq || !(c->domains & (1 << domain))) {
+        if (!(c->domains & (1 << domain)) ||
+            (!c->irq && !(pmu->late & x86_pmu_bit(i)))) {
             continue;
         }
         if (c->cmask || c->edge) {
@@ -898,6 +993,12 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
                    x86_pmu_event(cpu, c->event, domain, not_taken)) -
                x86_pmu_event(cpu, c->event, domain, now);
         sum = x86_pmu_sum(cpu, c->event, c->domains) + most;
+        if (x86_pmu_lags(cpu, i)) {
+            if (x86_pmu_interrupts(cpu, i, sum, ends)) {
+                return true;
+            }
+            continue;
+        }
         if (*x86_pmu_value(&cpu->env, i) +
             x86_pmu_count(cpu, i, sum, &rest) > PMU_MASK) {
             return true;
@@ -1147,7 +1248,7 @@ int x86_pmu_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val, uintptr_t ra)
         return 0;
     }
     x86_pmu_update(cpu, ra);
-    x86_pmu_deliver(cpu);
+    x86_pmu_deliver(cpu, false);
     ret = x86_pmu_read(cpu, msr, val);
     trace_x86_pmu_rdmsr(CPU(cpu)->cpu_index, msr, ret > 0 ? *val : 0, ret > 0);
     return ret;
@@ -1174,8 +1275,10 @@ int x86_pmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
      */
     x86_pmu_update(cpu, 0);
     x86_pmu_write(cpu, msr, val);
+    /* Nobody is to be interrupted for what is gone */
+    cpu->pmu->late &= env->msr_global_status;
     x86_pmu_start(cpu);
-    x86_pmu_deliver(cpu);
+    x86_pmu_deliver(cpu, false);
     return 1;
 }
 
@@ -1199,7 +1302,7 @@ bool x86_pmu_rdpmc(CPUX86State *env, uint32_t index, uint64_t *val,
         return false;
     }
     x86_pmu_update(cpu, ra);
-    x86_pmu_deliver(cpu);
+    x86_pmu_deliver(cpu, false);
     *val = type == PMU_RDPMC_METRICS ? x86_topdown_read(cpu)
                                      : *x86_pmu_value(env, index);
     return true;
@@ -1215,6 +1318,7 @@ void x86_pmu_reset(X86CPU *cpu)
         /* All other registers are 0 */
         cpu->env.msr_global_ctrl = PMU_GP_MASK;
         cpu->pmu->irq_pending = false;
+        cpu->pmu->late = 0;
         memset(cpu->pmu->run, 0, sizeof(cpu->pmu->run));
         x86_topdown_restart(cpu);
         if (cpu->pmu_precise) {
@@ -1299,6 +1403,7 @@ static int x86_pmu_post_load(void *opaque, int version_id)
     env->msr_global_ctrl &= x86_pmu_ctrl_mask(env);
     env->msr_global_status &= x86_pmu_status_mask(env);
     env->msr_debugctl &= PMU_DEBUGCTL_MASK;
+    cpu->pmu->late &= env->msr_global_status & (PMU_GP_MASK | PMU_FIXED_MASK);
 
     insn_count_sync(CPU(cpu), 0);
     for (d = 0; d < X86_COUNT_DOMAINS; d++) {
@@ -1355,6 +1460,34 @@ static const VMStateDescription vmstate_x86_pmu_with_precise = {
     }
 };
 
+static bool x86_pmu_late_needed(void *opaque)
+{
+    X86CPU *cpu = opaque;
+
+    return cpu->pmu && cpu->pmu->late;
+}
+
+static const VMStateDescription vmstate_x86_pmu_late_state = {
+    .name = "cpu/tcg_pmu/late/state",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT64(late, X86PMU),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
+static const VMStateDescription vmstate_x86_pmu_late = {
+    .name = "cpu/tcg_pmu/late",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = x86_pmu_late_needed,
+    .fields = (const VMStateField[]) {
+        VMSTATE_STRUCT_POINTER(pmu, X86CPU, vmstate_x86_pmu_late_state, X86PMU),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
 const VMStateDescription vmstate_x86_pmu = {
     .name = "cpu/tcg_pmu",
     .version_id = 1,
@@ -1370,6 +1503,7 @@ const VMStateDescription vmstate_x86_pmu = {
     .subsections = (const VMStateDescription *const[]) {
         &vmstate_x86_pmu_with_precise,
         &vmstate_x86_pmu_mix,
+        &vmstate_x86_pmu_late,
         NULL
     }
 };
