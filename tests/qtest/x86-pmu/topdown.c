@@ -1680,8 +1680,8 @@ static void case_td_event_overflow(void)
 #define MOST_STEPS          32
 
 /*
- * What CALL and the first instructions cost, and where they end; is the next
- * one in front of PAUSE or RET, which end any block?
+ * What CALL and the first instructions cost, where they end, and whether the
+ * next one is PAUSE or RET, which end any block
  */
 typedef struct Steps {
     uint64_t quarters[MOST_STEPS], rip[MOST_STEPS];
