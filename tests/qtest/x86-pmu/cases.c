@@ -736,16 +736,6 @@ static bool hook_map(Frame *f)
     return true;
 }
 
-static bool hook_skip_load(Frame *f)
-{
-    if (f->vector != VEC_PF) {
-        return false;
-    }
-    this_cpu()->events++;
-    f->rip += 3;
-    return true;
-}
-
 static void case_count_rep_fault(void)
 {
     static const uint64_t pages[] = {
@@ -797,7 +787,7 @@ static void case_count_page_fault(void)
 
         set_present(PAGE(1), false);
         cpu->events = 0;
-        cpu->hook = hook_skip_load;
+        cpu->hook = skip_page_fault;
         measure_user(&skip, step, ANY);
         check("skipped page faults", step, cpu->events, 2);
 

@@ -292,6 +292,16 @@ int rdpmc_safe(uint32_t index, uint64_t *value)
     return cpu->caught;
 }
 
+bool skip_page_fault(Frame *f)
+{
+    if (f->vector == VEC_PF) {
+        this_cpu()->events++;
+        f->rip += 3;
+        return true;
+    }
+    return false;
+}
+
 bool skip_rdpmc(Frame *f)
 {
     if (f->vector == VEC_GP) {

@@ -296,8 +296,12 @@ void pmu_reset(void);
 void program(unsigned n, uint64_t evtsel);
 void program_fixed(unsigned n, uint64_t control);
 
-/* A hook: skips RDPMC, and notes in events that it did. */
+/*
+ * Hooks: skip RDPMC, or an instruction of 3 bytes with a page fault, and note
+ * in events that they did.
+ */
 bool skip_rdpmc(Frame *f);
+bool skip_page_fault(Frame *f);
 
 /* Wait until the other CPU is here, too. It starts as 0. */
 extern Shared32 barrier;

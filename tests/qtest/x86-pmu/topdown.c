@@ -1740,13 +1740,13 @@ static unsigned call_quarters(void)
 
 #define LAG_PAGE            0x420000
 
-static bool hook_skip_fault(Frame *f)
+/* Counter 2 is to interrupt by an NMI when it has counted @n. */
+static void start_event(uint16_t code, unsigned n, uint64_t rings)
 {
-    if (f->vector != VEC_PF) {
-        return false;
-    }
-    f->rip += 3;
-    return true;
+    start(FIXED_OS);
+    apic_write(APIC_LVTPC, LVT_NMI);
+    program(2, code | rings | EVTSEL_INT);
+    wrmsr(MSR_A_PMC(2), negative(n));
 }
 
 /*
@@ -1767,14 +1767,12 @@ static void case_td_skid(void)
         context(names[i]);
         for (n = 1; step_after(&steps, n * 4); n++) {
             if (i == 0) {
-                start(FIXED_OS);
-                program(2, EV_SLOTS | EVTSEL_OS | EVTSEL_INT);
-                wrmsr(MSR_A_PMC(2), negative(n));
+                start_event(EV_SLOTS, n, EVTSEL_OS);
             } else {
                 restore(FIXED_OS | FIXED_PMI, METRICS_LIMIT - n,
                         SOME_METRICS);
+                apic_write(APIC_LVTPC, LVT_NMI);
             }
-            apic_write(APIC_LVTPC, LVT_NMI);
             kernel(body_td_expensive, 0);
             check("interrupts", n, cpu->pmis, 1);
             check("RIP", n, cpu->pmi_rip, step_after(&steps, n * 4));
@@ -1784,12 +1782,9 @@ static void case_td_skid(void)
 
     /* A fault takes back what would have reached it: PUSH does, JMP is next */
     context("fault");
-    start(FIXED_OS);
-    apic_write(APIC_LVTPC, LVT_NMI);
-    program(2, EV_SLOTS | EVTSEL_OS | EVTSEL_INT);
-    wrmsr(MSR_A_PMC(2), negative(call_quarters() / 4 + LAG_NOPS + 1));
+    start_event(EV_SLOTS, call_quarters() / 4 + LAG_NOPS + 1, EVTSEL_OS);
     set_present(LAG_PAGE, false);
-    cpu->hook = hook_skip_fault;
+    cpu->hook = skip_page_fault;
     kernel(body_td_lag_fault, LAG_PAGE);
     cpu->hook = NULL;
     set_present(LAG_PAGE, true);
@@ -1811,18 +1806,18 @@ static unsigned cycles(unsigned n)
     return n * 4 * width();
 }
 
-/* How many of the NOPs are executed before the PMI, if it is due at n cycles */
-static unsigned lag_nops(unsigned n)
-{
-    unsigned nops = (cycles(n + LAG_CYCLES) - call_quarters() + 3) / 4;
-
-    return nops < LONG_BLOCK ? nops : LONG_BLOCK;
-}
-
-/* The same for where it would be exact */
+/* How many NOPs it takes to reach n cycles */
 static unsigned exact_nops(unsigned n)
 {
     return (cycles(n) - call_quarters() + 3) / 4;
+}
+
+/* And in body_long_block, how many are executed before the PMI */
+static unsigned lag_nops(unsigned n)
+{
+    unsigned nops = exact_nops(n + LAG_CYCLES);
+
+    return nops < LONG_BLOCK ? nops : LONG_BLOCK;
 }
 
 static uint64_t step_with_lag(const Steps *steps, unsigned n)
@@ -1836,14 +1831,6 @@ static uint64_t step_with_lag(const Steps *steps, unsigned n)
         }
     }
     return 0;
-}
-
-static void start_cycles(unsigned n, uint64_t rings)
-{
-    start(FIXED_OS);
-    apic_write(APIC_LVTPC, LVT_NMI);
-    program(2, EV_CYCLES | rings | EVTSEL_INT);
-    wrmsr(MSR_A_PMC(2), negative(n));
 }
 
 /* Counters are frozen when the PMI comes, not when it is due. */
@@ -1876,7 +1863,7 @@ static void case_td_lag(void)
     context("short blocks");
     make_steps(&steps);
     for (n = 1; step_with_lag(&steps, n); n++) {
-        start_cycles(n, EVTSEL_OS);
+        start_event(EV_CYCLES, n, EVTSEL_OS);
         kernel(body_td_expensive, 0);
         check("interrupts", n, cpu->pmis, 1);
         check("RIP", n, cpu->pmi_rip, step_with_lag(&steps, n));
@@ -1886,7 +1873,7 @@ static void case_td_lag(void)
 
     context("straight on");
     for (n = 5; cycles(n) < 4 * LONG_BLOCK; n += 3) {
-        start_cycles(n, EVTSEL_OS);
+        start_event(EV_CYCLES, n, EVTSEL_OS);
         kernel(body_long_block, 0);
         check("interrupts", n, cpu->pmis, 1);
         check("RIP", n, cpu->pmi_rip, straight + 3 * lag_nops(n));
@@ -1897,7 +1884,7 @@ static void case_td_lag(void)
     for (n = 1; n < 20; n++) {
         k = (cycles(n) - call_quarters()) / 4 - 1;
         if (k <= LAG_NOPS) {
-            start_cycles(n, EVTSEL_OS);
+            start_event(EV_CYCLES, n, EVTSEL_OS);
             kernel((void (*)(void))(td_lag_hlt - k), 0);
             check("interrupts", n, cpu->pmis, 1);
             check("RIP", n, cpu->pmi_rip, (uintptr_t)td_lag_hlt + 1);
@@ -1910,7 +1897,7 @@ static void case_td_lag(void)
         for (k = 0; k < 2; k++) {
             unsigned nops = exact_nops(n) + (k ? 10 : -10);
 
-            start_cycles(n, EVTSEL_USR);
+            start_event(EV_CYCLES, n, EVTSEL_USR);
             program(3, EV_INSNS | EVTSEL_USR | EVTSEL_INT);
             wrmsr(MSR_A_PMC(3), negative(1 + nops));
             user(body_long_block, 0);
@@ -1924,7 +1911,7 @@ static void case_td_lag(void)
 
     /* Nor does it come again if the bit stays set. */
     context("unacknowledged");
-    start_cycles(20, EVTSEL_USR);
+    start_event(EV_CYCLES, 20, EVTSEL_USR);
     program(3, EV_INSNS | EVTSEL_USR | EVTSEL_INT);
     wrmsr(MSR_A_PMC(3), negative(1 + exact_nops(20) + 10));
     cpu->hook = hook_unmask;
@@ -1936,7 +1923,7 @@ static void case_td_lag(void)
 
     context("freeze");
     for (n = 20; n < 25; n++) {
-        start_cycles(n, EVTSEL_OS);
+        start_event(EV_CYCLES, n, EVTSEL_OS);
         wrmsr(MSR_DEBUGCTL, DEBUGCTL_FREEZE);
         cpu->hook = hook_frozen;
         kernel(body_long_block, 0);
@@ -1951,11 +1938,12 @@ static void case_td_lag(void)
 
 static bool hook_lag_status(Frame *f)
 {
-    if (f->vector == VEC_PF) {
-        this_cpu()->events = rdmsr(MSR_GLOBAL_STATUS) & ~STATUS_METRICS;
-        wrmsr(MSR_STATUS_RESET, BIT(2));
+    if (!skip_page_fault(f)) {
+        return false;
     }
-    return hook_skip_fault(f);
+    this_cpu()->events = rdmsr(MSR_GLOBAL_STATUS) & ~STATUS_METRICS;
+    wrmsr(MSR_STATUS_RESET, BIT(2));
+    return true;
 }
 
 static bool hook_lag_no_int(Frame *f)
@@ -1963,17 +1951,20 @@ static bool hook_lag_no_int(Frame *f)
     if (f->vector == VEC_PF) {
         wrmsr(MSR_EVTSEL(2), rdmsr(MSR_EVTSEL(2)) & ~EVTSEL_INT);
     }
-    return hook_skip_fault(f);
+    return skip_page_fault(f);
 }
 
 static bool hook_lag_stop(Frame *f)
 {
-    if (f->vector == VEC_PF) {
-        this_cpu()->events = this_cpu()->pmis;
-        wrmsr(MSR_GLOBAL_CTRL, 0);
-        this_cpu()->events = 2 * this_cpu()->events + this_cpu()->pmis;
+    Cpu *cpu = this_cpu();
+
+    if (!skip_page_fault(f)) {
+        return false;
     }
-    return hook_skip_fault(f);
+    cpu->events = cpu->pmis;
+    wrmsr(MSR_GLOBAL_CTRL, 0);
+    cpu->events = 2 * cpu->events + cpu->pmis;
+    return true;
 }
 
 /*
@@ -1989,8 +1980,8 @@ static void case_td_lag_user(void)
     set_present(LAG_PAGE, false);
     for (n = 5; n < 8; n++) {
         context("CPL 3");
-        start_cycles(n, EVTSEL_USR);
-        cpu->hook = hook_skip_fault;
+        start_event(EV_CYCLES, n, EVTSEL_USR);
+        cpu->hook = skip_page_fault;
         user(body_td_lag_fault, LAG_PAGE);
         check("interrupts", n, cpu->pmis, 1);
         check("RIP", n, cpu->pmi_rip, (uintptr_t)td_lag_fault_ret);
@@ -1998,29 +1989,29 @@ static void case_td_lag_user(void)
 
         /* The exception is not what ends it: PUSH, and JMP */
         context("CPL 0");
-        start_cycles(n, EVTSEL_OS);
-        cpu->hook = hook_skip_fault;
+        start_event(EV_CYCLES, n, EVTSEL_OS);
+        cpu->hook = skip_page_fault;
         kernel(body_td_lag_fault, LAG_PAGE);
         check("interrupts", n, cpu->pmis, 1);
         check("RIP", n, cpu->pmi_rip,
               (uintptr_t)&trap_stubs[16 * VEC_PF + 2]);
 
         context("cleared");
-        start_cycles(n, EVTSEL_USR);
+        start_event(EV_CYCLES, n, EVTSEL_USR);
         cpu->hook = hook_lag_status;
         user(body_td_lag_fault, LAG_PAGE);
         check("status", n, cpu->events, BIT(2));
         check("interrupts", n, cpu->pmis, 0);
 
         context("without INT");
-        start_cycles(n, EVTSEL_USR);
+        start_event(EV_CYCLES, n, EVTSEL_USR);
         cpu->hook = hook_lag_no_int;
         user(body_td_lag_fault, LAG_PAGE);
         check("interrupts", n, cpu->pmis, 1);
         check("RIP", n, cpu->pmi_rip, (uintptr_t)td_lag_fault_ret);
 
         context("stopped");
-        start_cycles(n, EVTSEL_USR);
+        start_event(EV_CYCLES, n, EVTSEL_USR);
         cpu->hook = hook_lag_stop;
         user(body_td_lag_fault, LAG_PAGE);
         check("interrupts", n, cpu->events, 1);
@@ -2030,10 +2021,10 @@ static void case_td_lag_user(void)
     /* It waits, wherever the handler is when another counter is looked at. */
     context("about to overflow at CPL 0");
     for (n = 20; n < 400; n++) {
-        start_cycles(5, EVTSEL_USR);
+        start_event(EV_CYCLES, 5, EVTSEL_USR);
         program(3, EV_INSNS | EVTSEL_OS | EVTSEL_INT);
         wrmsr(MSR_A_PMC(3), negative(n));
-        cpu->hook = hook_skip_fault;
+        cpu->hook = skip_page_fault;
         user(body_td_lag_fault, LAG_PAGE);
         if ((cpu->pmi_status & ~STATUS_METRICS) == BIT(2)) {
             check("RIP", n, cpu->pmi_rip, (uintptr_t)td_lag_fault_ret);
@@ -2051,7 +2042,7 @@ static void case_td_lag_stop(void)
 {
     Cpu *cpu = this_cpu();
 
-    start_cycles(5, EVTSEL_OS);
+    start_event(EV_CYCLES, 5, EVTSEL_OS);
     kernel(body_td_lag_stop, MAILBOX_64(MAILBOX_ARG));
     check("interrupts", NO_STEP, cpu->pmis, 1);
     check("RIP", NO_STEP, cpu->pmi_rip, (uintptr_t)td_lag_stop_ret);

@@ -1425,6 +1425,24 @@ static const VMStateDescription vmstate_x86_pmu_run = {
     }
 };
 
+static bool x86_pmu_late_needed(void *opaque)
+{
+    X86PMU *pmu = opaque;
+
+    return pmu->late;
+}
+
+static const VMStateDescription vmstate_x86_pmu_late = {
+    .name = "cpu/tcg_pmu/state/late",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = x86_pmu_late_needed,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT64(late, X86PMU),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
 static const VMStateDescription vmstate_x86_pmu_state = {
     .name = "cpu/tcg_pmu/state",
     .version_id = 1,
@@ -1438,6 +1456,10 @@ static const VMStateDescription vmstate_x86_pmu_state = {
         VMSTATE_STRUCT_ARRAY(run, X86PMU, PMU_COUNTERS, 1, vmstate_x86_pmu_run,
                              X86PMURun),
         VMSTATE_END_OF_LIST()
+    },
+    .subsections = (const VMStateDescription *const[]) {
+        &vmstate_x86_pmu_late,
+        NULL
     }
 };
 
@@ -1460,34 +1482,6 @@ static const VMStateDescription vmstate_x86_pmu_with_precise = {
     }
 };
 
-static bool x86_pmu_late_needed(void *opaque)
-{
-    X86CPU *cpu = opaque;
-
-    return cpu->pmu && cpu->pmu->late;
-}
-
-static const VMStateDescription vmstate_x86_pmu_late_state = {
-    .name = "cpu/tcg_pmu/late/state",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT64(late, X86PMU),
-        VMSTATE_END_OF_LIST()
-    }
-};
-
-static const VMStateDescription vmstate_x86_pmu_late = {
-    .name = "cpu/tcg_pmu/late",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .needed = x86_pmu_late_needed,
-    .fields = (const VMStateField[]) {
-        VMSTATE_STRUCT_POINTER(pmu, X86CPU, vmstate_x86_pmu_late_state, X86PMU),
-        VMSTATE_END_OF_LIST()
-    }
-};
-
 const VMStateDescription vmstate_x86_pmu = {
     .name = "cpu/tcg_pmu",
     .version_id = 1,
@@ -1503,7 +1497,6 @@ const VMStateDescription vmstate_x86_pmu = {
     .subsections = (const VMStateDescription *const[]) {
         &vmstate_x86_pmu_with_precise,
         &vmstate_x86_pmu_mix,
-        &vmstate_x86_pmu_late,
         NULL
     }
 };
