@@ -1,9 +1,12 @@
 /*
  * The parts of the PMU of Intel CPUs under TCG
  *
- * pmu.c has counters and registers, pmu-topdown.c the categories of slots,
- * PERF_METRICS, and the properties, pmu-precise.c branch predictors and
- * caches.
+ *  pmu.c           life cycle: CPUID, reset, INIT, migration
+ *  pmu-regs.c      MSRs and RDPMC
+ *  pmu-counters.c  counters, overflow, interrupts
+ *  pmu-events.c    what the events count
+ *  pmu-topdown.c   the categories of slots, PERF_METRICS, the properties
+ *  pmu-precise.c   branch predictors and caches
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -13,6 +16,7 @@
 #ifndef I386_TCG_PMU_INTERNAL_H
 #define I386_TCG_PMU_INTERNAL_H
 
+#include "hw/registerfields.h"
 #include "tcg/pmu.h"
 #include "tcg/pmu-options.h"
 
@@ -30,10 +34,77 @@
 /* GLOBAL_CTRL, and overflow in GLOBAL_STATUS */
 #define PMU_METRICS_BIT         BIT_ULL(48)
 
+/* Bits of GLOBAL_CTRL, GLOBAL_STATUS, and the like */
+#define PMU_GP_MASK             MAKE_64BIT_MASK(0, PMU_GP)
+#define PMU_FIXED_MASK          MAKE_64BIT_MASK(32, PMU_FIXED)
+#define PMU_STATUS_LBR_FRZ      BIT_ULL(58)
+#define PMU_STATUS_CTR_FRZ      BIT_ULL(59)
+#define PMU_STATUS_OVF_BUF      BIT_ULL(62)
+#define PMU_STATUS_COND_CHGD    BIT_ULL(63)
+#define PMU_STATUS_MASK         (PMU_GP_MASK | PMU_FIXED_MASK | \
+                                 PMU_STATUS_LBR_FRZ | PMU_STATUS_CTR_FRZ | \
+                                 PMU_STATUS_OVF_BUF | PMU_STATUS_COND_CHGD)
+#define PMU_INUSE_PMI           BIT_ULL(63)
+
+/* AnyThread is deprecated, so that its bits are reserved */
+FIELD(EVTSEL, EVENT, 0, 16)
+FIELD(EVTSEL, USR, 16, 1)
+FIELD(EVTSEL, OS, 17, 1)
+FIELD(EVTSEL, EDGE, 18, 1)
+FIELD(EVTSEL, PC, 19, 1)
+FIELD(EVTSEL, INT, 20, 1)
+FIELD(EVTSEL, ANY, 21, 1)
+FIELD(EVTSEL, EN, 22, 1)
+FIELD(EVTSEL, INV, 23, 1)
+FIELD(EVTSEL, CMASK, 24, 8)
+#define PMU_EVTSEL_MASK         (MAKE_64BIT_MASK(0, 32) & ~R_EVTSEL_ANY_MASK)
+
+/* For each fixed counter, four bits of FIXED_CTR_CTRL */
+FIELD(FIXED, OS, 0, 1)
+FIELD(FIXED, USR, 1, 1)
+FIELD(FIXED, INT, 3, 1)
+#define PMU_FIXED_CTRL_MASK     0xbbbbULL
+
+FIELD(DEBUGCTL, LBR, 0, 1)
+FIELD(DEBUGCTL, BTF, 1, 1)
+FIELD(DEBUGCTL, FREEZE_LBRS_ON_PMI, 11, 1)
+FIELD(DEBUGCTL, FREEZE_PERFMON_ON_PMI, 12, 1)
+FIELD(DEBUGCTL, FREEZE_IN_SMM, 14, 1)
+#define PMU_DEBUGCTL_MASK       (R_DEBUGCTL_LBR_MASK | R_DEBUGCTL_BTF_MASK | \
+                                 R_DEBUGCTL_FREEZE_LBRS_ON_PMI_MASK | \
+                                 R_DEBUGCTL_FREEZE_PERFMON_ON_PMI_MASK | \
+                                 R_DEBUGCTL_FREEZE_IN_SMM_MASK)
+
+/* Performance monitoring available; BTS and PEBS not; all read-only */
+#define PMU_MISC_ENABLE         (BIT_ULL(7) | BIT_ULL(11) | BIT_ULL(12))
+
+/* Where the count of an event comes from */
+typedef enum PMUSource {
+    SOURCE_NONE,            /* nothing is counted */
+    SOURCE_TOTAL,           /* one of X86_COUNT_ */
+    SOURCE_BRANCH,          /* the same, a kind of branch */
+    SOURCE_CYCLES,
+    SOURCE_SLOTS,
+    SOURCE_CATEGORY,        /* slots of one of TOPDOWN_ */
+    SOURCE_FORMULA,         /* see x86_pmu_event_of_totals() */
+} PMUSource;
+
+/**
+ * PMUEvent: an event
+ * @code: unit mask and event select
+ * @source: where its count comes from
+ * @index: which X86_COUNT_ or TOPDOWN_ that is
+ */
+typedef struct PMUEvent {
+    uint16_t code;
+    uint8_t source;
+    uint8_t index;
+} PMUEvent;
+
 /* What the registers say of a counter */
 typedef struct PMUConfig {
     uint16_t code;          /* unit mask and event select */
-    const struct PMUEvent *event;
+    const PMUEvent *event;
     uint8_t cmask;
     bool edge;
     bool inv;
@@ -89,7 +160,6 @@ typedef struct X86PMURun {
  * @level: of PERF_METRICS, 1 or 2
  * @in_init: the current reset is an INIT
  * @irq_pending: an interrupt to be delivered by the vCPU's thread
- * @late: counters whose interrupt may come later, as bits of GLOBAL_STATUS
  * @saved: the totals of the accelerator, in the migration stream
  */
 typedef struct X86PMU {
@@ -100,20 +170,80 @@ typedef struct X86PMU {
     uint8_t level;
     bool in_init;
     bool irq_pending;
-    uint64_t late;
     X86PMUTopDown topdown;
     uint64_t saved[X86_COUNT_DOMAINS * X86_COUNT_TOTALS];
 } X86PMU;
 
 /*
- * pmu.c: bring all registers up to date, except for the current instruction
- * of the helper whose GETPC() is @ra; start again after a change. Interrupts
- * are delivered by the next deadline.
+ * pmu-regs.c
  */
-void x86_pmu_update(X86CPU *cpu, uintptr_t ra);
-void x86_pmu_start(X86CPU *cpu);
 
-/* A lower bound of the accelerator's units for @quarters of a slot */
+/* The legal bits of GLOBAL_CTRL, and of GLOBAL_STATUS */
+uint64_t x86_pmu_ctrl_mask(CPUX86State *env);
+uint64_t x86_pmu_status_mask(CPUX86State *env);
+
+/*
+ * pmu-counters.c
+ */
+
+/* The bit of a counter in GLOBAL_CTRL and the like; its register */
+uint64_t x86_pmu_bit(unsigned counter);
+uint64_t *x86_pmu_value(CPUX86State *env, unsigned counter);
+
+/**
+ * x86_pmu_fold: add what has been counted to the counters
+ * @cpu: the CPU, on its own thread or not running
+ * @ra: as GETPC() for a helper, whose instruction is not included; 0 between
+ *      two blocks
+ *
+ * Sets the overflow bits. An interrupt is pending then, not yet delivered.
+ */
+void x86_pmu_fold(X86CPU *cpu, uintptr_t ra);
+
+/*
+ * The registers have changed, and were up to date before that: choose what the
+ * accelerator counts from the next instruction on, and the deadlines.
+ */
+void x86_pmu_reconfigure(X86CPU *cpu);
+
+/*
+ * Deliver a pending interrupt through the local APIC, if there is one. The
+ * mask bit that this sets is software's to clear.
+ */
+void x86_pmu_deliver(X86CPU *cpu);
+
+/*
+ * pmu-events.c
+ */
+
+extern const PMUEvent *const x86_pmu_cycles;
+
+/*
+ * The event of a general counter, by the code that selects it; a code that is
+ * not known gives one that counts nothing. The event of a fixed counter.
+ */
+const PMUEvent *x86_pmu_find_event(uint16_t code);
+const PMUEvent *x86_pmu_fixed_event(unsigned index);
+
+/* Which lanes an event needs besides slots (a bit mask), and lanes' words */
+unsigned x86_pmu_event_lanes(X86CPU *cpu, const PMUEvent *e);
+unsigned x86_pmu_words_of_lanes(unsigned lanes);
+
+/*
+ * What an event has counted since the start by the totals of a domain, or of
+ * several domains, in parts: so many parts are one count. Never decreases.
+ */
+uint64_t x86_pmu_event_of_totals(X86CPU *cpu, const PMUEvent *e,
+                                 unsigned domain, const uint64_t *total);
+uint64_t x86_pmu_event_sum(X86CPU *cpu, const PMUEvent *e, uint8_t domains);
+unsigned x86_pmu_event_parts(X86CPU *cpu, const PMUEvent *e);
+
+/*
+ * Lower bounds of the accelerator's units: until an event has counted @n more,
+ * if it has @rest parts of the first already; until @quarters of a slot
+ */
+int64_t x86_pmu_event_units(X86CPU *cpu, const PMUEvent *e, uint64_t n,
+                            uint64_t rest);
 int64_t x86_pmu_units_of(X86CPU *cpu, uint64_t quarters);
 
 /*

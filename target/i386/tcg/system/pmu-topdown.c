@@ -597,7 +597,7 @@ static void topdown_mix_change(CPUState *cs, run_on_cpu_data data)
     X86PMUTopDown *t = &cpu->pmu->topdown;
     unsigned d;
 
-    x86_pmu_update(cpu, 0);
+    x86_pmu_fold(cpu, 0);
     for (d = 0; d < X86_COUNT_DOMAINS; d++) {
         const uint64_t *total = cpu->insn_count.total[d];
         uint64_t part[TOPDOWN_CATEGORIES];
@@ -608,7 +608,7 @@ static void topdown_mix_change(CPUState *cs, run_on_cpu_data data)
     }
     memcpy(cpu->pmu_options.mix, data.host_ptr,
            sizeof(cpu->pmu_options.mix));
-    x86_pmu_start(cpu);
+    x86_pmu_reconfigure(cpu);
 }
 
 static void topdown_mix_set(Object *obj, const char *text, Error **errp)

@@ -1,0 +1,413 @@
+/*
+ * PMU of Intel CPUs under TCG: counters, overflow, interrupts
+ *
+ * A counter is a value, and what its event had counted when that value was
+ * current. Nothing happens until somebody looks: x86_pmu_fold() adds what the
+ * events have counted since. A counter that interrupts has a deadline, which
+ * is a lower bound of how many of the accelerator's units can pass until it
+ * overflows.
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "cpu.h"
+#include "accel/tcg/insn-count.h"
+#include "hw/i386/apic.h"
+#include "qemu/main-loop.h"
+#include "system/replay.h"
+#include "target/i386/trace.h"
+#include "pmu-internal.h"
+
+static void x86_pmu_deadline(CPUState *cs, bool ends);
+static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
+                            const uint64_t *lanes, bool ends);
+
+/*
+ * Units, which are quarters of a slot, bound the lanes: every instruction has
+ * some, see count.c.inc. Most blocks add to word 0 only; and what is in the
+ * others has its lanes low where most add to them.
+ */
+const InsnCountOps x86_insn_count_ops = {
+    .offset = offsetof(X86CPU, insn_count),
+    /* From LDTR to IDTR; and XMM8, but only what the kernel counts */
+    .word = INSN_COUNT_WORD_AT(X86CPU, insn_count, 0x150),
+    .units = X86_COUNT_SLOTS,
+    .domains = X86_COUNT_DOMAINS,
+    .lanes = X86_COUNT_LANES,
+    .lane = {
+        [X86_COUNT_INSNS] = { 0, 0, 15 },
+        [X86_COUNT_BRANCHES] = { 0, 15, 15 },
+        [X86_COUNT_COND] = { 0, 30, 15 },
+        [X86_COUNT_CALLS] = { 1, 0, 14 },
+        [X86_COUNT_INDIRECT] = { 1, 14, 14 },
+        [X86_COUNT_CORE] = { 1, 28, 15 },
+        [X86_COUNT_HEAVY] = { 1, 43, 11 },
+        [X86_COUNT_CLEARS] = { 1, 54, 10 },
+        [X86_COUNT_LOADS] = { 2, 0, 16 },
+        [X86_COUNT_STORES] = { 2, 16, 16 },
+        [X86_COUNT_RETS] = { 3, 0, 16 },
+        [X86_COUNT_COND_TAKEN] = { 3, 16, 16 },
+        [X86_COUNT_FAR] = { 3, 32, 16 },
+    },
+    .deadline = x86_pmu_deadline,
+    .reaches = x86_pmu_reaches,
+};
+
+QEMU_BUILD_BUG_ON(offsetof(CPUX86State, ldt) > 0x150 ||
+                  offsetof(CPUX86State, cr) <
+                  0x150 + X86_COUNT_DOMAINS * INSN_COUNT_DOMAIN_SIZE);
+
+/* The domain of the next instruction */
+static unsigned x86_pmu_domain(X86CPU *cpu)
+{
+    return cpu->env.hflags & HF_CPL_MASK ? X86_COUNT_USER : X86_COUNT_KERNEL;
+}
+
+uint64_t x86_pmu_bit(unsigned counter)
+{
+    return BIT_ULL(counter < PMU_GP ? counter : counter - PMU_GP + 32);
+}
+
+uint64_t *x86_pmu_value(CPUX86State *env, unsigned counter)
+{
+    QEMU_BUILD_BUG_ON(PMU_GP > MAX_GP_COUNTERS);
+    QEMU_BUILD_BUG_ON(MAX_FIXED_COUNTERS != PMU_FIXED - 1);
+
+    if (counter < PMU_GP) {
+        return &env->msr_gp_counters[counter];
+    }
+    counter -= PMU_GP;
+    return counter < MAX_FIXED_COUNTERS ? &env->msr_fixed_counters[counter]
+                                        : &env->msr_fixed_ctr3;
+}
+
+/* What the registers say; @old is the same of some time before */
+static PMUConfig x86_pmu_config(CPUX86State *env, unsigned counter,
+                                const PMUConfig *old)
+{
+    PMUConfig config = { };
+    bool os, usr;
+
+    if (counter < PMU_GP) {
+        uint64_t sel = env->msr_gp_evtsel[counter];
+        bool on = FIELD_EX64(sel, EVTSEL, EN);
+
+        config.code = FIELD_EX64(sel, EVTSEL, EVENT);
+        config.cmask = FIELD_EX64(sel, EVTSEL, CMASK);
+        config.edge = FIELD_EX64(sel, EVTSEL, EDGE);
+        config.inv = FIELD_EX64(sel, EVTSEL, INV);
+        config.irq = FIELD_EX64(sel, EVTSEL, INT);
+        config.event = old->event && old->code == config.code ? old->event :
+                       x86_pmu_find_event(config.code);
+        os = on && FIELD_EX64(sel, EVTSEL, OS);
+        usr = on && FIELD_EX64(sel, EVTSEL, USR);
+    } else {
+        uint64_t ctrl = env->msr_fixed_ctr_ctrl >> 4 * (counter - PMU_GP);
+
+        config.event = x86_pmu_fixed_event(counter - PMU_GP);
+        config.code = config.event->code;
+        config.irq = FIELD_EX64(ctrl, FIXED, INT);
+        os = FIELD_EX64(ctrl, FIXED, OS);
+        usr = FIELD_EX64(ctrl, FIXED, USR);
+    }
+    if ((env->msr_global_ctrl & x86_pmu_bit(counter)) &&
+        !(env->msr_global_status & PMU_STATUS_CTR_FRZ)) {
+        config.domains = os << X86_COUNT_KERNEL | usr << X86_COUNT_USER;
+    }
+    return config;
+}
+
+/*
+ * What a counter has counted since it was brought up to date, if its event
+ * has come to @now: all of it, and the fraction that is left in @rest.
+ *
+ * The filters are approximations (our decision, because there are no single
+ * cycles): with CMASK the events come packed, CMASK in a cycle; INV counts the
+ * other cycles; EDGE takes every second of these cycles to be the start of a
+ * run. They look at all since the counter started.
+ */
+static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
+                              uint64_t *rest)
+{
+    const PMUConfig *c = &cpu->pmu->config[counter];
+    const X86PMURun *run = &cpu->pmu->run[counter];
+    unsigned parts = x86_pmu_event_parts(cpu, c->event);
+    uint64_t n, cycles;
+
+    if (!c->cmask && !c->edge) {
+        /* Of a mix, a part can be a quarter of a slot lower than before */
+        n = run->rest + (now > run->event ? now - run->event : 0);
+        *rest = n % parts;
+        return n / parts;
+    }
+    *rest = 0;
+    n = (now - run->event) / parts;
+    cycles = (x86_pmu_event_sum(cpu, x86_pmu_cycles, c->domains) - run->cycles) /
+             x86_pmu_event_parts(cpu, x86_pmu_cycles);
+    if (c->cmask) {
+        n = MIN(n / c->cmask, cycles);
+        if (c->inv) {
+            n = cycles - n;
+        }
+    }
+    if (c->edge) {
+        n = DIV_ROUND_UP(MIN(n, cycles), 2);
+    }
+    /* An inverted count may have to catch up */
+    return n > run->got ? n - run->got : 0;
+}
+
+/*
+ * An interrupt comes directly after the instruction that overflows its counter.
+ * In the middle of a block, that needs two more blocks, which are rarely
+ * reused, and profilers want many interrupts, of cycles as a rule. So an
+ * interrupt of cycles (but not of slots) comes at the end of its block. How
+ * code is divided into blocks differs between record and replay, so that all
+ * interrupts are exact there.
+ */
+static bool x86_pmu_interrupts_after_block(X86CPU *cpu, const PMUConfig *c)
+{
+    return c->event->source == SOURCE_CYCLES && !c->cmask && !c->edge &&
+           !cpu->pmu_precise && replay_mode == REPLAY_MODE_NONE;
+}
+
+static void x86_pmu_freeze(X86CPU *cpu)
+{
+    CPUX86State *env = &cpu->env;
+
+    if (FIELD_EX64(env->msr_debugctl, DEBUGCTL, FREEZE_PERFMON_ON_PMI)) {
+        env->msr_global_status |= PMU_STATUS_CTR_FRZ;
+        x86_pmu_reconfigure(cpu);
+    }
+}
+
+void x86_pmu_deliver(X86CPU *cpu)
+{
+    if (cpu->pmu->irq_pending) {
+        cpu->pmu->irq_pending = false;
+        if (cpu->apic_state) {
+            BQL_LOCK_GUARD();
+            apic_deliver_pmi(cpu->apic_state);
+        }
+    }
+}
+
+/* An overflow is the carry out of the counter. */
+void x86_pmu_fold(X86CPU *cpu, uintptr_t ra)
+{
+    CPUX86State *env = &cpu->env;
+    X86PMU *pmu = cpu->pmu;
+    unsigned i;
+
+    insn_count_sync(CPU(cpu), ra);
+    if (cpu->pmu_precise) {
+        x86_pmu_precise_drain(cpu);
+    }
+    for (i = 0; i < PMU_COUNTERS; i++) {
+        const PMUConfig *c = &pmu->config[i];
+        uint64_t *value = x86_pmu_value(env, i);
+        X86PMURun *run = &pmu->run[i];
+        uint64_t count, now, sum;
+
+        if (!c->domains) {
+            continue;
+        }
+        now = x86_pmu_event_sum(cpu, c->event, c->domains);
+        count = x86_pmu_count(cpu, i, now, &run->rest);
+        if (!c->cmask && !c->edge) {
+            run->event = MAX(run->event, now);
+        }
+        run->got += count;
+        sum = *value + count;
+        *value = sum & PMU_MASK;
+        if (sum != *value) {
+            trace_x86_pmu_overflow(CPU(cpu)->cpu_index, i, *value,
+                                   pmu->config[i].irq);
+            env->msr_global_status |= x86_pmu_bit(i);
+            pmu->irq_pending |= c->irq;
+        }
+    }
+    x86_topdown_update(cpu);
+    if (pmu->irq_pending) {
+        x86_pmu_freeze(cpu);
+    }
+}
+
+/*
+ * A lower bound of the units until a counter has counted @n more. CMASK and
+ * EDGE only make it take longer.
+ */
+static int64_t x86_pmu_units_until(X86CPU *cpu, unsigned counter, uint64_t n)
+{
+    const PMUConfig *c = &cpu->pmu->config[counter];
+
+    if (c->cmask && c->inv) {
+        return x86_pmu_units_of(cpu, 4 * cpu->pmu->width * (n - 1));
+    }
+    return x86_pmu_event_units(cpu, c->event, n, cpu->pmu->run[counter].rest);
+}
+
+/* Set all deadlines, from values that are up to date */
+static void x86_pmu_set_due(X86CPU *cpu)
+{
+    CPUX86State *env = &cpu->env;
+    X86PMU *pmu = cpu->pmu;
+    int64_t due[1 << INSN_COUNT_DOMAINS];
+    uint64_t metrics = x86_topdown_left(cpu);
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(due); i++) {
+        due[i] = pmu->irq_pending ? 0 : INSN_COUNT_NEVER;
+    }
+    for (i = 0; i < PMU_COUNTERS; i++) {
+        const PMUConfig *c = &pmu->config[i];
+
+        if (c->domains && c->irq) {
+            uint64_t left = PMU_MASK + 1 - *x86_pmu_value(env, i);
+
+            due[c->domains] = MIN(due[c->domains],
+                                  x86_pmu_units_until(cpu, i, left));
+        }
+    }
+    if (metrics) {
+        int64_t *d = &due[pmu->config[PMU_SLOTS].domains];
+
+        *d = MIN(*d, x86_pmu_units_of(cpu, metrics));
+    }
+    insn_count_set_due(CPU(cpu), x86_pmu_domain(cpu), due);
+}
+
+/*
+ * The registers have changed, and were up to date before that. Counting in
+ * the accelerator takes effect behind the current instruction.
+ */
+void x86_pmu_reconfigure(X86CPU *cpu)
+{
+    X86PMU *pmu = cpu->pmu;
+    unsigned lanes = 0;
+    bool on = false;
+    unsigned i;
+
+    for (i = 0; i < PMU_COUNTERS; i++) {
+        PMUConfig old = pmu->config[i];
+        PMUConfig c = x86_pmu_config(&cpu->env, i, &old);
+
+        pmu->config[i] = c;
+        if (!c.domains) {
+            continue;
+        }
+        on = true;
+        lanes |= x86_pmu_event_lanes(cpu, c.event);
+        if (c.domains != old.domains || c.event != old.event ||
+            c.cmask != old.cmask || c.inv != old.inv || c.edge != old.edge) {
+            X86PMURun *run = &pmu->run[i];
+
+            run->event = x86_pmu_event_sum(cpu, c.event, c.domains);
+            run->cycles = x86_pmu_event_sum(cpu, x86_pmu_cycles, c.domains);
+            run->got = 0;
+            if (run->rest_of != c.code) {
+                run->rest_of = c.code;
+                run->rest = 0;
+            }
+        }
+    }
+    x86_topdown_start(cpu);
+    if (pmu->topdown.active) {
+        lanes |= x86_topdown_lanes(cpu);
+    }
+    /* Branch predictors and caches rest while nothing counts */
+    insn_count_start(CPU(cpu), on ? x86_pmu_words_of_lanes(lanes) : 0,
+                     !cpu->pmu_precise);
+    if (on) {
+        x86_pmu_set_due(cpu);
+    }
+}
+
+static void x86_pmu_deadline(CPUState *cs, bool ends)
+{
+    X86CPU *cpu = X86_CPU(cs);
+
+    x86_pmu_fold(cpu, 0);
+    x86_pmu_deliver(cpu);
+    x86_pmu_set_due(cpu);
+}
+
+/*
+ * Would a counter overflow in a block? Conditional branches are in its lanes,
+ * but not whether they are taken.
+ */
+static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
+                            const uint64_t *lanes, bool ends)
+{
+    X86CPU *cpu = X86_CPU(cs);
+    X86PMU *pmu = cpu->pmu;
+    const uint64_t *now = cpu->insn_count.total[domain];
+    uint64_t not_taken[X86_COUNT_TOTALS], taken[X86_COUNT_TOTALS];
+    uint64_t metrics = x86_topdown_left(cpu);
+    unsigned i;
+
+    if (cpu->pmu_precise) {
+        /* What is missed in the block is not known yet */
+        return true;
+    }
+    memcpy(not_taken, now, sizeof(not_taken));
+    for (i = 0; i < X86_COUNT_LANES; i++) {
+        not_taken[i] += lanes[i];
+    }
+    memcpy(taken, not_taken, sizeof(taken));
+    taken[X86_COUNT_COND_TAKEN] += lanes[X86_COUNT_COND];
+
+    for (i = 0; i < PMU_COUNTERS; i++) {
+        const PMUConfig *c = &pmu->config[i];
+        uint64_t most, sum, rest;
+
+        if (!(c->domains & (1 << domain)) || !c->irq ||
+            x86_pmu_interrupts_after_block(cpu, c)) {
+            continue;
+        }
+        if (c->cmask || c->edge) {
+            /* Too difficult to tell, and rare */
+            return true;
+        }
+        most = MAX(x86_pmu_event_of_totals(cpu, c->event, domain, taken),
+                   x86_pmu_event_of_totals(cpu, c->event, domain, not_taken)) -
+               x86_pmu_event_of_totals(cpu, c->event, domain, now);
+        sum = x86_pmu_event_sum(cpu, c->event, c->domains) + most;
+        if (*x86_pmu_value(&cpu->env, i) +
+            x86_pmu_count(cpu, i, sum, &rest) > PMU_MASK) {
+            return true;
+        }
+    }
+    return metrics && (pmu->config[PMU_SLOTS].domains & (1 << domain)) &&
+           lanes[X86_COUNT_SLOTS] >= metrics;
+}
+
+/*
+ * INT n is delivered when its block has ended and has counted it. If it fails
+ * then, which is before anything else could happen, it has not retired. The
+ * clear is that of the exception.
+ */
+void x86_pmu_int_failed(CPUX86State *env)
+{
+    static const uint8_t lanes[] = {
+        X86_COUNT_INSNS, X86_COUNT_BRANCHES, X86_COUNT_FAR, X86_COUNT_HEAVY,
+    };
+    CPUInsnCount *c = &env_archcpu(env)->insn_count;
+    uint64_t *total = c->total[env->hflags & HF_CPL_MASK ? X86_COUNT_USER
+                                                         : X86_COUNT_KERNEL];
+    unsigned i;
+
+    if (c->what) {
+        total[X86_COUNT_SLOTS] -= X86_PRICE_HEAVY + X86_PRICE_BRANCH;
+    }
+    for (i = 0; i < ARRAY_SIZE(lanes); i++) {
+        unsigned word = x86_insn_count_ops.lane[lanes[i]].word;
+
+        if (c->what & INSN_COUNT_WORD(word)) {
+            total[lanes[i]]--;
+        }
+    }
+}

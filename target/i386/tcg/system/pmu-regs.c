@@ -1,0 +1,291 @@
+/*
+ * PMU of Intel CPUs under TCG: registers
+ *
+ * Each access first adds what has been counted to the counters, then reads or
+ * writes; a write ends with choosing anew what is counted. Reserved bits,
+ * read-only registers, and counters that do not exist give #GP.
+ *
+ * Reference: Intel SDM volume 3, "Performance Monitoring", and volume 4.
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "cpu.h"
+#include "hw/registerfields.h"
+#include "target/i386/trace.h"
+#include "pmu-internal.h"
+
+/* RDPMC: the type of counter is in the upper half of ECX */
+#define PMU_RDPMC_GP            0x0000
+#define PMU_RDPMC_METRICS       0x2000
+#define PMU_RDPMC_FIXED         0x4000
+
+static bool x86_pmu_full_write(CPUX86State *env)
+{
+    return env->features[FEAT_PERF_CAPABILITIES] & PMU_CAP_FULL_WRITE;
+}
+
+static uint64_t x86_pmu_inuse(CPUX86State *env)
+{
+    uint64_t inuse = 0;
+    unsigned i;
+
+    for (i = 0; i < PMU_COUNTERS; i++) {
+        bool used, irq;
+
+        if (i < PMU_GP) {
+            used = env->msr_gp_evtsel[i] & 0xff;
+            irq = FIELD_EX64(env->msr_gp_evtsel[i], EVTSEL, INT);
+        } else {
+            uint64_t ctrl = env->msr_fixed_ctr_ctrl >> 4 * (i - PMU_GP);
+
+            used = ctrl & (R_FIXED_OS_MASK | R_FIXED_USR_MASK);
+            irq = FIELD_EX64(ctrl, FIXED, INT);
+        }
+        inuse |= (used ? x86_pmu_bit(i) : 0) | (irq ? PMU_INUSE_PMI : 0);
+    }
+    return inuse;
+}
+
+/* 1: there is such a register, -1: there is none */
+static int x86_pmu_read(X86CPU *cpu, uint32_t msr, uint64_t *val)
+{
+    CPUX86State *env = &cpu->env;
+
+    switch (msr) {
+    case MSR_P6_PERFCTR0 ... MSR_P6_PERFCTR0 + PMU_GP - 1:
+        *val = env->msr_gp_counters[msr - MSR_P6_PERFCTR0];
+        return 1;
+    case MSR_IA32_A_PMC0 ... MSR_IA32_A_PMC0 + PMU_GP - 1:
+        *val = env->msr_gp_counters[msr - MSR_IA32_A_PMC0];
+        return x86_pmu_full_write(env) ? 1 : -1;
+    case MSR_P6_EVNTSEL0 ... MSR_P6_EVNTSEL0 + PMU_GP - 1:
+        *val = env->msr_gp_evtsel[msr - MSR_P6_EVNTSEL0];
+        return 1;
+    case MSR_CORE_PERF_FIXED_CTR0 ... MSR_CORE_PERF_FIXED_CTR0 + PMU_FIXED - 1:
+        *val = *x86_pmu_value(env, PMU_GP + msr - MSR_CORE_PERF_FIXED_CTR0);
+        return 1;
+    case MSR_PERF_METRICS:
+        *val = x86_topdown_read(cpu);
+        return x86_topdown_available(env) ? 1 : -1;
+    case MSR_CORE_PERF_FIXED_CTR_CTRL:
+        *val = env->msr_fixed_ctr_ctrl;
+        return 1;
+    case MSR_CORE_PERF_GLOBAL_CTRL:
+        *val = env->msr_global_ctrl;
+        return 1;
+    case MSR_CORE_PERF_GLOBAL_STATUS:
+        *val = env->msr_global_status;
+        return 1;
+    case MSR_CORE_PERF_GLOBAL_OVF_CTRL:
+    case MSR_CORE_PERF_GLOBAL_STATUS_SET:
+        *val = 0;
+        return 1;
+    case MSR_CORE_PERF_GLOBAL_INUSE:
+        *val = x86_pmu_inuse(env);
+        return 1;
+    case MSR_IA32_PERF_CAPABILITIES:
+        *val = env->features[FEAT_PERF_CAPABILITIES];
+        return env->features[FEAT_1_ECX] & CPUID_EXT_PDCM ? 1 : -1;
+    case MSR_IA32_DEBUGCTL:
+        *val = env->msr_debugctl;
+        return 1;
+    case MSR_IA32_MISC_ENABLE:
+        *val = env->msr_ia32_misc_enable | PMU_MISC_ENABLE;
+        return 1;
+    default:
+        return -1;
+    }
+}
+
+uint64_t x86_pmu_ctrl_mask(CPUX86State *env)
+{
+    return PMU_GP_MASK | PMU_FIXED_MASK |
+           (x86_topdown_available(env) ? PMU_METRICS_BIT : 0);
+}
+
+uint64_t x86_pmu_status_mask(CPUX86State *env)
+{
+    return PMU_STATUS_MASK |
+           (x86_topdown_available(env) ? PMU_METRICS_BIT : 0);
+}
+
+/* The bits that software may write as 1; false if there are none at all */
+static bool x86_pmu_writable(CPUX86State *env, uint32_t msr, uint64_t *legal)
+{
+    switch (msr) {
+    case MSR_P6_PERFCTR0 ... MSR_P6_PERFCTR0 + PMU_GP - 1:
+    case MSR_IA32_MISC_ENABLE:
+        *legal = UINT64_MAX;
+        return true;
+    case MSR_PERF_METRICS:
+        *legal = UINT64_MAX;
+        return x86_topdown_available(env);
+    case MSR_IA32_A_PMC0 ... MSR_IA32_A_PMC0 + PMU_GP - 1:
+        *legal = PMU_MASK;
+        return x86_pmu_full_write(env);
+    case MSR_P6_EVNTSEL0 ... MSR_P6_EVNTSEL0 + PMU_GP - 1:
+        *legal = PMU_EVTSEL_MASK;
+        return true;
+    case MSR_CORE_PERF_FIXED_CTR0 ... MSR_CORE_PERF_FIXED_CTR0 + PMU_FIXED - 1:
+        *legal = PMU_MASK;
+        return true;
+    case MSR_CORE_PERF_FIXED_CTR_CTRL:
+        *legal = PMU_FIXED_CTRL_MASK;
+        return true;
+    case MSR_CORE_PERF_GLOBAL_CTRL:
+        *legal = x86_pmu_ctrl_mask(env);
+        return true;
+    case MSR_CORE_PERF_GLOBAL_OVF_CTRL:
+    case MSR_CORE_PERF_GLOBAL_STATUS_SET:
+        *legal = x86_pmu_status_mask(env);
+        return true;
+    case MSR_IA32_DEBUGCTL:
+        *legal = PMU_DEBUGCTL_MASK;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void x86_pmu_write(X86CPU *cpu, uint32_t msr, uint64_t val)
+{
+    CPUX86State *env = &cpu->env;
+
+    switch (msr) {
+    case MSR_P6_PERFCTR0 ... MSR_P6_PERFCTR0 + PMU_GP - 1:
+        /* The upper half is ignored, and the sign of the lower extended */
+        env->msr_gp_counters[msr - MSR_P6_PERFCTR0] = (int32_t)val & PMU_MASK;
+        cpu->pmu->run[msr - MSR_P6_PERFCTR0].rest = 0;
+        break;
+    case MSR_IA32_A_PMC0 ... MSR_IA32_A_PMC0 + PMU_GP - 1:
+        env->msr_gp_counters[msr - MSR_IA32_A_PMC0] = val;
+        cpu->pmu->run[msr - MSR_IA32_A_PMC0].rest = 0;
+        break;
+    case MSR_P6_EVNTSEL0 ... MSR_P6_EVNTSEL0 + PMU_GP - 1:
+        env->msr_gp_evtsel[msr - MSR_P6_EVNTSEL0] = val;
+        break;
+    case MSR_CORE_PERF_FIXED_CTR0 ... MSR_CORE_PERF_FIXED_CTR0 + PMU_FIXED - 1:
+        *x86_pmu_value(env, PMU_GP + msr - MSR_CORE_PERF_FIXED_CTR0) = val;
+        cpu->pmu->run[PMU_GP + msr - MSR_CORE_PERF_FIXED_CTR0].rest = 0;
+        if (msr == MSR_CORE_PERF_FIXED_CTR3) {
+            x86_topdown_restart(cpu);
+        }
+        break;
+    case MSR_PERF_METRICS:
+        x86_topdown_write(cpu, val);
+        break;
+    case MSR_CORE_PERF_FIXED_CTR_CTRL:
+        env->msr_fixed_ctr_ctrl = val;
+        break;
+    case MSR_CORE_PERF_GLOBAL_CTRL:
+        env->msr_global_ctrl = val;
+        break;
+    case MSR_CORE_PERF_GLOBAL_OVF_CTRL:
+        env->msr_global_status &= ~val;
+        break;
+    case MSR_CORE_PERF_GLOBAL_STATUS_SET:
+        env->msr_global_status |= val;
+        break;
+    case MSR_IA32_DEBUGCTL:
+        env->msr_debugctl = val;
+        break;
+    case MSR_IA32_MISC_ENABLE:
+        env->msr_ia32_misc_enable = val & ~PMU_MISC_ENABLE;
+        break;
+    default:
+        g_assert_not_reached();
+    }
+}
+
+/*
+ * The PMU's registers, with those that would be there if it had more counters
+ * or features: they must not be there
+ */
+static bool x86_pmu_has_msr(uint32_t msr)
+{
+    switch (msr) {
+    case MSR_P6_PERFCTR0 ... MSR_P6_PERFCTR0 + 9:
+    case MSR_P6_EVNTSEL0 ... MSR_P6_EVNTSEL0 + 9:
+    case MSR_IA32_A_PMC0 ... MSR_IA32_A_PMC0 + 9:
+    case MSR_CORE_PERF_FIXED_CTR0 ... MSR_CORE_PERF_FIXED_CTR0 + 15:
+    case MSR_PERF_METRICS:
+    case MSR_IA32_PERF_CAPABILITIES:
+    case MSR_CORE_PERF_FIXED_CTR_CTRL ... MSR_CORE_PERF_GLOBAL_INUSE:
+    case MSR_IA32_DEBUGCTL:
+    case MSR_IA32_MISC_ENABLE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+int x86_pmu_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val, uintptr_t ra)
+{
+    X86CPU *cpu = env_archcpu(env);
+    int ret;
+
+    if (!cpu->pmu || !x86_pmu_has_msr(msr)) {
+        return 0;
+    }
+    x86_pmu_fold(cpu, ra);
+    x86_pmu_deliver(cpu);
+    ret = x86_pmu_read(cpu, msr, val);
+    trace_x86_pmu_rdmsr(CPU(cpu)->cpu_index, msr, ret > 0 ? *val : 0, ret > 0);
+    return ret;
+}
+
+int x86_pmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
+{
+    X86CPU *cpu = env_archcpu(env);
+    uint64_t legal;
+    bool ok;
+
+    if (!cpu->pmu || !x86_pmu_has_msr(msr)) {
+        return 0;
+    }
+    ok = x86_pmu_writable(env, msr, &legal) && !(val & ~legal);
+    trace_x86_pmu_wrmsr(CPU(cpu)->cpu_index, msr, val, ok);
+    if (!ok) {
+        return -1;
+    }
+    /*
+     * An instruction counts if counting is on when it starts: WRMSR itself,
+     * which is the last of its block and cannot fail any more, is still
+     * counted by what the registers were before.
+     */
+    x86_pmu_fold(cpu, 0);
+    x86_pmu_write(cpu, msr, val);
+    x86_pmu_reconfigure(cpu);
+    x86_pmu_deliver(cpu);
+    return 1;
+}
+
+bool x86_pmu_rdpmc(CPUX86State *env, uint32_t index, uint64_t *val,
+                   uintptr_t ra)
+{
+    X86CPU *cpu = env_archcpu(env);
+    uint32_t type = index >> 16;
+
+    index &= 0xffff;
+    if (!cpu->pmu) {
+        return false;
+    } else if (type == PMU_RDPMC_GP && index < PMU_GP) {
+        /* as it is */
+    } else if (type == PMU_RDPMC_FIXED && index < PMU_FIXED) {
+        index += PMU_GP;
+    } else if (type == PMU_RDPMC_METRICS && index == 0 &&
+               x86_topdown_available(env)) {
+        /* as it is */
+    } else {
+        return false;
+    }
+    x86_pmu_fold(cpu, ra);
+    x86_pmu_deliver(cpu);
+    *val = type == PMU_RDPMC_METRICS ? x86_topdown_read(cpu)
+                                     : *x86_pmu_value(env, index);
+    return true;
+}
