@@ -51,19 +51,19 @@ static inline void translator_count_domain(const DisasContextBase *db,
 {
 }
 
-static inline void insn_count_start_tb(const DisasContextBase *db)
+static inline void insn_count_block_begin(const DisasContextBase *db)
 {
 }
 
-static inline void insn_count_gen_add(const DisasContextBase *db)
+static inline void insn_count_block_start_code(const DisasContextBase *db)
 {
 }
 
-static inline void insn_count_start_insn(const DisasContextBase *db)
+static inline void insn_count_insn_start(const DisasContextBase *db)
 {
 }
 
-static inline void insn_count_end_tb(const DisasContextBase *db)
+static inline void insn_count_block_end(const DisasContextBase *db)
 {
 }
 
@@ -104,10 +104,10 @@ void translator_count_here(const DisasContextBase *db, unsigned word,
                            uint64_t lanes);
 
 /* For translator_loop() */
-void insn_count_start_tb(const DisasContextBase *db);
-void insn_count_gen_add(const DisasContextBase *db);
-void insn_count_start_insn(const DisasContextBase *db);
-void insn_count_end_tb(const DisasContextBase *db);
+void insn_count_block_begin(const DisasContextBase *db);
+void insn_count_block_start_code(const DisasContextBase *db);
+void insn_count_insn_start(const DisasContextBase *db);
+void insn_count_block_end(const DisasContextBase *db);
 
 #endif /* !CONFIG_USER_ONLY */
 #endif

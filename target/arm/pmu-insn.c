@@ -78,13 +78,13 @@ static void pmu_insn_set(CPUState *cs, uint64_t count, bool in_use,
     int64_t due[1 << INSN_COUNT_DOMAINS];
     unsigned i;
 
-    insn_count_start(cs, in_use ? INSN_COUNT_UNITS : 0, true);
+    insn_count_enable(cs, in_use ? INSN_COUNT_UNITS : 0, true);
     if (in_use) {
         for (i = 0; i < ARRAY_SIZE(due); i++) {
             due[i] = left;
         }
         insn_count_sync(cs, 0);
-        insn_count_set_due(cs, 0, due);
+        insn_count_set_deadlines(cs, 0, due);
         ARM_CPU(cs)->pmu_insn_due = count + left;
     }
 }
@@ -94,7 +94,7 @@ static void pmu_insn_work(CPUState *cs, run_on_cpu_data asked_at)
 {
     ARMCPU *cpu = ARM_CPU(cs);
 
-    if (cpu->pmu_insn_late && !cpu->insn_count.what) {
+    if (cpu->pmu_insn_late && !cpu->insn_count.counted) {
         /*
          * With -icount only this CPU has been executing since then, and how
          * much is known. It belongs to the time that the asker has seen.
@@ -137,7 +137,7 @@ void pmu_insn_update(CPUARMState *env)
     }
 }
 
-static void pmu_insn_deadline(CPUState *cs, bool ends)
+static void pmu_insn_deadline(CPUState *cs)
 {
     CPUARMState *env = cpu_env(cs);
 

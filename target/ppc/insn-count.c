@@ -22,7 +22,7 @@
 #include "qemu/timer.h"
 
 /* See @lane below */
-#define PPC_COUNT_WHAT          (INSN_COUNT_UNITS | INSN_COUNT_WORD(1))
+#define PPC_COUNT_WORDS_USED          (INSN_COUNT_UNITS | INSN_COUNT_WORD(1))
 #define PPC_COUNT_LIMIT         (1 << 15)
 
 enum {
@@ -58,7 +58,7 @@ void ppc_count_start(PowerPCCPU *cpu, bool on)
     }
     ppc_count_toggle(cpu);
     c->insns.limit = PPC_COUNT_LIMIT;
-    insn_count_start(CPU(cpu), on ? PPC_COUNT_WHAT : 0, true);
+    insn_count_enable(CPU(cpu), on ? PPC_COUNT_WORDS_USED : 0, true);
     c->on = on;
     ppc_count_time(cpu);
 }

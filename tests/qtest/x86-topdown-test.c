@@ -62,16 +62,17 @@ static const Setup all_setups[] = {
     { "width-1", SAPPHIRE LIMIT ",pmu-width=1", 1 | CONFIG_LEVEL_2 },
     { "width-3", ICELAKE LIMIT ",pmu-width=3", 3 },
     { "width-8", SAPPHIRE LIMIT ",pmu-width=8", 8 | CONFIG_LEVEL_2 },
-    { "icount", SAPPHIRE LIMIT " -icount shift=1", SAPPHIRE_CONFIG },
+    { "icount", SAPPHIRE LIMIT " -icount shift=1",
+      SAPPHIRE_CONFIG | CONFIG_EXACT },
     { "one-insn-per-tb", SAPPHIRE LIMIT " -accel tcg,one-insn-per-tb=on",
-      SAPPHIRE_CONFIG },
+      SAPPHIRE_CONFIG | CONFIG_EXACT },
     { "single-thread", SAPPHIRE LIMIT " -smp 2 -accel tcg,thread=single",
       SAPPHIRE_CONFIG | CONFIG_SMP },
     { "precise-icelake", ICELAKE LIMIT ",pmu-model=precise",
       ICELAKE_CONFIG | CONFIG_PRECISE },
     { "precise-one-insn-per-tb",
       SAPPHIRE LIMIT ",pmu-model=precise -accel tcg,one-insn-per-tb=on",
-      SAPPHIRE_CONFIG | CONFIG_PRECISE },
+      SAPPHIRE_CONFIG | CONFIG_PRECISE | CONFIG_EXACT },
     { "precise-icount",
       SAPPHIRE LIMIT ",pmu-model=precise -icount shift=1",
       SAPPHIRE_CONFIG | CONFIG_PRECISE },
@@ -661,12 +662,11 @@ static void test_replay_precise(void)
 
 /* ------------------------------------------------------------ Migration */
 
-#define PANIC_PORT      0x505
-
 static const Setup migrate_setups[] = {
     { "sapphire-rapids", SAPPHIRE LIMIT, SAPPHIRE_CONFIG },
     { "icelake", ICELAKE LIMIT, ICELAKE_CONFIG },
-    { "icount", SAPPHIRE LIMIT " -icount shift=1", SAPPHIRE_CONFIG },
+    { "icount", SAPPHIRE LIMIT " -icount shift=1",
+      SAPPHIRE_CONFIG | CONFIG_EXACT },
 };
 
 /* While it counts, and with METRICS about to overflow */
@@ -686,28 +686,6 @@ static void test_migrate(const void *data)
         guest_finish(&g);
     }
     guest_quit(&g);
-}
-
-/* When cycles have overflowed, but the interrupt has not come yet */
-static void test_migrate_waiting(const void *data)
-{
-    const Setup *s = data;
-    g_autofree char *args = g_strdup_printf("%s -device pvpanic,ioport=0x%x "
-                                            "-action panic=pause", s->args,
-                                            PANIC_PORT);
-
-    for (int migrate = 0; migrate < 2; migrate++) {
-        Guest g = guest_init(args, s->config);
-
-        guest_start(&g, GUEST_CASE(td_lag_stop), PANIC_PORT, 0);
-        qtest_qmp_eventwait(g.qts, "STOP");
-        if (migrate) {
-            g = guest_migrate(&g, args);
-        }
-        qtest_qmp_assert_success(g.qts, "{ 'execute': 'cont' }");
-        guest_finish(&g);
-        guest_quit(&g);
-    }
 }
 
 /* Without counting in between: a state that was counted, or written */
@@ -811,8 +789,6 @@ int main(int argc, char **argv)
                ARRAY_SIZE(migrate_setups), test_migrate);
     add_setups("migrate/registers", migrate_setups,
                ARRAY_SIZE(migrate_setups), test_migrate_registers);
-    add_setups("migrate/interrupt-waits", migrate_setups,
-               ARRAY_SIZE(migrate_setups), test_migrate_waiting);
     qtest_add_func("x86-topdown/migrate/models", test_migrate_models);
 
     ret = g_test_run();

@@ -1,64 +1,75 @@
 /*
  * Counts of retired guest instructions, for emulated PMUs
  *
- * Every vCPU has 64-bit totals that never go back and that the guest never
- * sees: a PMU takes them when a counter starts and again when somebody looks,
- * and shows the difference. They are kept apart for each privilege domain,
- * and there is one for each lane: lane 0 is the retired instructions, the
- * other lanes are what the target wants to know of them (branches, loads...),
- * as far as the translator can tell. One of the lanes is the units of the
- * target, which are always counted if anything is: the instructions, or what
- * each of them takes at least one of.
+ * For a target that has a PMU, TCG counts what each vCPU retires: exactly,
+ * without -icount, and at no cost while no counter of the vCPU is enabled.
  *
- *  - A translation block adds up what its instructions count when it starts:
- *    one addition for the units, with a test of the sign, and one for each
- *    word of lanes that is in use and to which it adds something; the lanes of
- *    word 0 come with the units. Whatever ends the block early takes back what
- *    did not retire: cpu_restore_state() for faults, I/O recompiles, and
- *    self-modifying code; translator_insn_not_retired() for exceptions that
- *    the translator raises itself; translator_insn_again() for an instruction
- *    that starts again.
- *  - Nothing is emitted unless the vCPU counts. Blocks that count and blocks
- *    that do not are different blocks (CF_INSN_COUNT), so that switching
- *    invalidates none. On the vCPU's own thread it takes effect when the
- *    current block has ended, however it ends. Switching off is lazy: PMUs
- *    are switched off and on again around every sample and context switch,
- *    and finding other blocks each time would cost more than the counting.
- *  - insn_count_sync() makes the totals exact at the current instruction,
- *    which it does not include, wherever in a block that is.
- *  - A deadline is a number of units: "call me before more than that are
- *    counted in these domains". The hook is called right behind the
- *    instruction that reaches the deadline, in whatever blocks that is
- *    translated. In the middle of a block, that takes two blocks more, which
- *    are seldom of use again. So the target can choose to have it later: in
- *    front of the next instruction that ends any block, which does not depend
- *    on how blocks are divided either.
- *  - The test of the sign is also the test for requests to exit to the main
- *    loop: there is no other in blocks that count, unless one of their
- *    instructions can start again, or -icount is on. What the vCPU's own
- *    thread asks for, it sees at the next block. What another thread asks for
- *    (it cannot change the word), it sees when the units run out: after at
- *    most INSN_COUNT_MAX_UNITS in each domain, and soon fewer while these take
- *    more than 50 microseconds. In stock QEMU, a block of x86 can repeat a
- *    string instruction 65,536 times before it looks.
- *  - It works the same with MTTCG, -icount, record/replay, and
- *    one-insn-per-tb. It is not there in user-mode binaries and on 32-bit
- *    hosts.
+ * What is counted
  *
- * The first word of a domain, as generated code sees it (the sign is set
- * when a block would use up more units than there are, or is to exit):
+ *   A *total* is a 64-bit count that never decreases and that the guest never
+ *   sees. A counter of the PMU takes the total when it starts and when it is
+ *   read, and shows the difference. Each vCPU has one total for each *lane*
+ *   (retired instructions, branches, loads...: the target defines them) in
+ *   each privilege *domain*.
+ *
+ *   A *unit* is what a deadline is counted in. Every instruction uses at least
+ *   one. Arm and POWER: a unit is an instruction. x86: a quarter of an issue
+ *   slot.
+ *
+ * What a translation block does
+ *
+ *   Each domain has a few 64-bit *words* in ArchCPU, into which several lanes
+ *   are packed. A block begins by adding what all of its instructions count:
+ *   one addition for each word that is in use. The first word has the units
+ *   that are left of a *budget* in its upper bits, and a block subtracts its
+ *   units from them:
  *
  *    63           46 45                                                0
  *   +---------------+---------------------------------------------------+
- *   | units left    | lanes of the target                               |
+ *   | units left    | lanes                                             |
  *   +---------------+---------------------------------------------------+
  *
- * If none of these lanes are in use, a block adds only to the upper half of
- * it, which takes a third less code. Units are what has been used of them.
+ *   If that makes the word negative, the block has changed nothing yet and
+ *   *refuses*: it returns to the main loop as if somebody had requested an
+ *   exit, see insn_count_refused(). This test comes after stock QEMU's own
+ *   test for exit requests, which stays as it is.
  *
- * The other words hold only lanes of the target. Units bound all of them: a
- * budget of units is limited, and before the next one the words are emptied
- * into the totals.
+ *   Blocks that count and blocks that do not are different blocks
+ *   (CF_INSN_COUNT), so switching invalidates none.
+ *
+ * What takes counts back
+ *
+ *   Whatever ends a block early subtracts what did not retire:
+ *   cpu_restore_state() after a fault, an I/O recompile, or self-modifying
+ *   code; translator_insn_not_retired() for an exception that the translator
+ *   raises itself; translator_insn_again() for an instruction that starts
+ *   again, such as a repeated string instruction.
+ *
+ * Deadlines
+ *
+ *   A deadline is a number of units: "call me before more than that are
+ *   counted in these domains". Budgets are handed out so that together they
+ *   never exceed a deadline. So the block in which a deadline lies refuses.
+ *   insn_count_refused() finds the instruction that reaches it and has the
+ *   block retranslated up to there; the next block then refuses, because no
+ *   units are left, and the target's hook is called, directly after that
+ *   instruction. The hook raises the PMU's interrupt, which the main loop
+ *   delivers before it executes anything else.
+ *
+ *   A block that was cut to a number of instructions (CF_COUNT_MASK) may
+ *   overdraw the budget by its last one: it refuses only if the deadline comes
+ *   before that. So a block of a single instruction always starts unless the
+ *   hook is to be called first, and whoever executes one outside the main loop
+ *   (cpu_exec_step_atomic(), gdb) makes progress. Blocks that must not be
+ *   interrupted (CF_NOIRQ) never refuse.
+ *
+ * Reading
+ *
+ *   insn_count_sync() makes the totals exact at the current instruction, which
+ *   it does not include, wherever in a block that is.
+ *
+ * It works the same with MTTCG, -icount, record/replay, and one-insn-per-tb.
+ * It does not exist in user-mode binaries and on 32-bit hosts.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -74,91 +85,59 @@
 #define INSN_COUNT_WORDS        4
 #define INSN_COUNT_LANES        20
 
+/* Where the units left begin in word 0 */
 #define INSN_COUNT_UNITS_SHIFT  46
 
-/*
- * The most that one instruction may use up, a block (which ends then), and a
- * budget; that can be overdrawn by an instruction
- */
+/* The most units of an instruction, of a block, and of a budget */
 #define INSN_COUNT_INSN_UNITS   1023
 #define INSN_COUNT_TB_UNITS     UINT16_MAX
 #define INSN_COUNT_MAX_UNITS    ((1 << 17) - 1 - INSN_COUNT_INSN_UNITS)
 
-/* What is counted, a bit mask: always the units, and the lanes of words */
+/* A set of what is counted (a bit mask): always the units; the lanes of words */
 #define INSN_COUNT_UNITS        1u
 #define INSN_COUNT_WORD(word)   (2u << (word))
-
-/* For how many units blocks go on to count what they need not any more */
-#define INSN_COUNT_LINGER       (1 << 18)
 
 /* No deadline */
 #define INSN_COUNT_NEVER        INT64_MAX
 
-/* Displacements that differ by this are the same one to the host, see below */
+/* Displacements that differ by this alias in the host's CPU, see below */
 #define INSN_COUNT_ALIAS        1024
 
 #define INSN_COUNT_DOMAIN_SIZE  (INSN_COUNT_WORDS * sizeof(uint64_t))
 
 /**
  * CPUInsnCount: the counts of a vCPU, owned by its thread except @shown
- * @room: it has in it the words that generated code adds to; they are at
- *        InsnCountOps.word
- * @limit: the largest budget, if the lanes have no room for one of
+ * @space: contains the words, at InsnCountOps.word
+ * @limit: the largest budget in units, if the lanes have no room for
  *         INSN_COUNT_MAX_UNITS, else 0; set by the target before it counts. It
  *         must be enough for any block.
- * @budget: units that were left in the words when they were last looked at
- * @withheld: units that are neither in words nor in @budget, so that blocks
- *            exit
- * @total: the counts
- * @due: units until the deadline, for each set of domains (a bit mask)
- * @linger: units until @wanted replaces @what
- * @most: the largest budget to hand out, 0 if not yet known
- * @spent: units that were used up since
- * @paced: the host's time when @most was chosen
- * @what: what is counted, INSN_COUNT_UNITS and so on
- * @wanted: what insn_count_start() asked for
- * @seq: held while words, @budget, and @total are changed together
- * @shown: the most that insn_count_read() has returned, protected by the BQL
+ * @budget: units left in word 0 of each domain when it was last folded
+ * @total: the totals, without what is still in the words
+ * @due: units until the deadline of each set of domains (index: a bit mask);
+ *       INSN_COUNT_NEVER without one
+ * @linger: units until @wanted replaces @counted
+ * @counted: what blocks count, INSN_COUNT_UNITS and so on
+ * @wanted: what insn_count_enable() asked for last
+ * @seq: held while words, @budget, and @total change together
+ * @shown: the largest value that insn_count_read() has returned, protected by
+ *         the BQL
  *
- * It belongs to the target's ArchCPU, behind all fields that generated code
- * uses, so that nothing moves.
+ * Last in the target's ArchCPU, so that the offsets of fields that generated
+ * code uses stay.
  */
 typedef struct CPUInsnCount {
-    uint8_t room[INSN_COUNT_ALIAS +
-                 INSN_COUNT_DOMAINS * INSN_COUNT_DOMAIN_SIZE];
+    uint8_t space[INSN_COUNT_ALIAS +
+                  INSN_COUNT_DOMAINS * INSN_COUNT_DOMAIN_SIZE];
     int64_t limit;
     int64_t budget[INSN_COUNT_DOMAINS];
-    int64_t withheld[INSN_COUNT_DOMAINS];
     uint64_t total[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
     int64_t due[1 << INSN_COUNT_DOMAINS];
     int64_t linger;
-    int64_t most;
-    int64_t spent;
-    int64_t paced;
-    uint8_t what;
+    uint8_t counted;
     uint8_t wanted;
     QemuSeqLock seq;
     uint64_t shown;
 } CPUInsnCount;
-
-/**
- * INSN_COUNT_WORD_AT: a place for the words in ArchCPU
- * @type: the target's name of ArchCPU
- * @member: its CPUInsnCount
- * @place: the lower bits of the displacement from env, a multiple of 8. The
- *         words of one domain follow those of the other.
- *
- * The host's CPU guesses that a load is from where a store has just been to
- * when only the lower bits are the same, and starts over when it was wrong:
- * 10 bits of the displacement on Zen 5 (measured: 29 cycles), 12 bits of the
- * address on Intel's (Optimization Reference Manual, "4-KByte memory
- * aliasing"). Each block first stores a word, then loads from env. So no field
- * that generated code often loads may have the same lower bits as a word;
- * those from -0x110 to -1 (in CPUNegativeOffsetState) are such, too.
- */
-#define INSN_COUNT_WORD_AT(type, member, place)                               \
-    (ROUND_UP(offsetof(type, member.room) - sizeof(CPUState) - (place),       \
-              INSN_COUNT_ALIAS) + sizeof(CPUState) + (place))
 
 /* Where a lane lies; in word 0, below the units */
 typedef struct InsnCountLane {
@@ -169,25 +148,27 @@ typedef struct InsnCountLane {
 
 /**
  * InsnCountOps: what a target counts
- * @offset: where ArchCPU has its CPUInsnCount
- * @word: where it has the words in that, an INSN_COUNT_WORD_AT()
- * @units: which lane is the units
- * @domains: number of its privilege domains
- * @lanes: number of its lanes, with lane 0
- * @lane: layout of all lanes but that of the units. Lane 0 is from bit 0 of
- *        word 0 on, if it is none.
+ * @offset: of the CPUInsnCount in ArchCPU
+ * @word: of the words in ArchCPU, an INSN_COUNT_WORD_AT(); those of one domain
+ *        follow those of the other
+ * @units: the lane that is the units
+ * @domains: number of privilege domains
+ * @lanes: number of lanes; lane 0 is the retired instructions
+ * @lane: layout of all lanes except @units. If lane 0 is not the units, it
+ *        begins at bit 0 of word 0. A lane must have room for what a budget of
+ *        units and one more instruction can count.
  * @deadline: called on the vCPU's thread between two blocks, without the BQL,
- *            when a deadline is reached. The totals are exact. It must set
- *            the deadlines again. @ends: the next instruction is a branch, or
- *            ends all blocks for another reason, or the CPU has halted. Where
- *            it is called besides that depends on how blocks are divided.
- *            NULL if there never are any deadlines.
- * @reaches: does it matter if that is called only behind instructions that
- *           count these lanes in this domain, and in front of one that @ends
- *           the block or does not? They do not include what the last one
- *           counts by translator_count_here(). If it does for some
- *           instructions, then for more of them, too, with the same @ends; and
- *           with @ends if without. If NULL, all units matter.
+ *            when a deadline is reached, and sometimes without need. The
+ *            totals are exact. Must set new deadlines. NULL if the target
+ *            never sets any.
+ * @reaches: would the target do anything in @deadline if it were called after
+ *           instructions that count @lanes more in @domain? Lets a target use
+ *           deadlines that are lower bounds without having blocks cut in vain.
+ *           @lanes do not include what the last instruction adds by
+ *           translator_count_here(). If true for some instructions, it must
+ *           be true for more of them. @loose: answer also for what may wait
+ *           until just before the last instruction of the block. NULL if
+ *           deadlines are exact numbers of units.
  */
 typedef struct InsnCountOps {
     size_t offset;
@@ -196,22 +177,44 @@ typedef struct InsnCountOps {
     unsigned domains;
     unsigned lanes;
     InsnCountLane lane[INSN_COUNT_LANES];
-    void (*deadline)(CPUState *cpu, bool ends);
+    void (*deadline)(CPUState *cpu);
     bool (*reaches)(CPUState *cpu, unsigned domain, const uint64_t *lanes,
-                    bool ends);
+                    bool loose);
 } InsnCountOps;
 
-/* Can this accelerator count at all? */
+/**
+ * INSN_COUNT_WORD_AT: choose where the words lie in ArchCPU
+ * @type: the target's name of ArchCPU
+ * @member: its CPUInsnCount
+ * @place: the lower 10 bits of the displacement from env, a multiple of 8
+ *
+ * A CPU of the host guesses that a load depends on an earlier store when only
+ * the lower bits of the two agree, and restarts the load when it was wrong:
+ * 10 bits of the displacement on Zen 5 (measured: 29 cycles), 12 bits of the
+ * address on Intel's (Optimization Reference Manual, "4-KByte memory
+ * aliasing"). Each block stores a word first and loads from env next. So choose
+ * a place at which no field lies that generated code loads often; those from
+ * -0x110 to -1 (CPUNegativeOffsetState) are loaded often, too.
+ */
+#define INSN_COUNT_WORD_AT(type, member, place)                               \
+    (ROUND_UP(offsetof(type, member.space) - sizeof(CPUState) - (place),      \
+              INSN_COUNT_ALIAS) + sizeof(CPUState) + (place))
+
+/* Whether this accelerator can count at all */
 bool insn_count_available(void);
 
 /**
- * insn_count_start: choose what is counted
+ * insn_count_enable: choose what is counted
  * @cpu: the vCPU, on its own thread or not running
- * @what: INSN_COUNT_UNITS and so on; 0 to stop
- * @linger: what is not counted any more may be counted for a while; pass
- *          false if the target's code in blocks that count must not run then
+ * @counted: INSN_COUNT_UNITS and so on; 0 to stop
+ * @linger: blocks may go on to count for a while what is no longer wanted,
+ *          because PMUs are switched off and on around every sample and
+ *          context switch, and finding other blocks each time costs more than
+ *          counting; pass false if code in blocks that count must not run
+ *
+ * Takes effect at the end of the current block.
  */
-void insn_count_start(CPUState *cpu, unsigned what, bool linger);
+void insn_count_enable(CPUState *cpu, unsigned counted, bool linger);
 
 /**
  * insn_count_sync: bring the totals up to date
@@ -221,26 +224,27 @@ void insn_count_start(CPUState *cpu, unsigned what, bool linger);
 void insn_count_sync(CPUState *cpu, uintptr_t ra);
 
 /**
- * insn_count_set_due: set all deadlines
+ * insn_count_set_deadlines: set all deadlines
  * @cpu: the vCPU, on its own thread or not running, after insn_count_sync()
  * @domain: the current domain
- * @due: for each set of domains, the units from now on; see @due above
+ * @due: for each set of domains, units from now on; see CPUInsnCount.due
  */
-void insn_count_set_due(CPUState *cpu, unsigned domain, const int64_t *due);
+void insn_count_set_deadlines(CPUState *cpu, unsigned domain,
+                              const int64_t *due);
 
 /**
  * insn_count_read: the retired instructions of all domains, from any thread
  * @cpu: the vCPU
  *
- * They must be in use. Needs the BQL. On the vCPU's own thread, which must be
- * between two blocks or in the last instruction of one, the count is exact and
- * includes that instruction. It is exact, too, if the vCPU is not executing
- * code: it is halted or stopped, it does not count, or it is another one's
- * turn. While it executes, another thread gets a lower bound, at most
- * TCG_MAX_INSNS behind. No value is below an earlier one, whoever asked for it.
+ * Lane 0 must be counted. Needs the BQL. On the vCPU's own thread, which must
+ * be between two blocks or in the last instruction of one, the count is exact
+ * and includes that instruction. It is exact, too, while the vCPU executes no
+ * code (halted, stopped, not counting, or another vCPU's turn). While it
+ * executes, another thread gets a lower bound, at most TCG_MAX_INSNS too low.
+ * No value is below an earlier one, whoever asked for it.
  *
- * Other threads must not start, stop, or set deadlines; async_run_on_cpu()
- * can. What the vCPU executes until then is not counted, or counted longer.
+ * Other threads must not enable, disable, or set deadlines; async_run_on_cpu()
+ * can. The vCPU keeps its old setting until that has run.
  */
 uint64_t insn_count_read(CPUState *cpu);
 
@@ -250,15 +254,22 @@ uint64_t insn_count_read(CPUState *cpu);
  * @domain: one of its domains
  * @lane: one of its lanes
  *
- * It includes what the block has added that the vCPU executes, and which it
- * may take back: a later look can show less, by at most that. It is exact if
- * the vCPU is not executing code, or in the last instruction of a block.
+ * Includes all of the block that the vCPU executes, some of which may be taken
+ * back: a later look can show less, by at most one block. Exact if the vCPU is
+ * not executing code, or in the last instruction of a block.
  */
 uint64_t insn_count_peek(CPUState *cpu, unsigned domain, unsigned lane);
 
 /*
  * For accel/tcg
  */
+
+/* Why a block has returned TB_EXIT_REQUESTED, and what to do */
+typedef enum InsnCountRefusal {
+    INSN_COUNT_NOT_REFUSED,     /* not because of units */
+    INSN_COUNT_RESUME,          /* execute the block again at once */
+    INSN_COUNT_LOOK_UP,         /* go round the main loop */
+} InsnCountRefusal;
 
 /*
  * What the block of @host_pc has added for the current and later instructions;
@@ -272,28 +283,14 @@ int cpu_unwind_data_from_tb(TranslationBlock *tb, uintptr_t host_pc,
 uint8_t *encode_sleb128(uint8_t *p, int64_t val);
 int64_t decode_sleb128(const uint8_t **pp);
 
-/*
- * In the table that a block has for cpu_restore_state(), each line has also,
- * for each word in use, what is to be taken back if execution stops before
- * this instruction: two columns, with the upper 18 and the lower 46 bits.
- * Like the others, they are differences to the line before.
- */
 #ifdef CONFIG_USER_ONLY
-static inline bool insn_count_expired(CPUState *cpu, TranslationBlock *tb)
+static inline InsnCountRefusal insn_count_refused(CPUState *cpu,
+                                                  TranslationBlock *tb)
 {
-    return false;
+    return INSN_COUNT_NOT_REFUSED;
 }
 
-static inline bool insn_count_resumes(CPUState *cpu, TranslationBlock *tb)
-{
-    return false;
-}
-
-static inline void insn_count_exit_done(CPUState *cpu)
-{
-}
-
-static inline void insn_count_leave(CPUState *cpu)
+static inline void insn_count_exec_end(CPUState *cpu)
 {
 }
 
@@ -313,29 +310,25 @@ static inline void insn_count_decode(const TranslationBlock *tb,
 {
 }
 #else
-/* Has @tb refused to start because units ran out? If so, hand out more. */
-bool insn_count_expired(CPUState *cpu, TranslationBlock *tb);
+/* @tb has returned TB_EXIT_REQUESTED: call the hook, hand out new budgets */
+InsnCountRefusal insn_count_refused(CPUState *cpu, TranslationBlock *tb);
 
 /*
- * May that be executed next without a look at anything else? Looking it up
- * would take longer than all the rest: blocks that are chained are often not
- * in the jump cache.
+ * cpu_exec() returns. The hook must see a deadline that the last instruction
+ * has reached: it can wake a CPU that has halted, and a replay may wait for it.
  */
-bool insn_count_resumes(CPUState *cpu, TranslationBlock *tb);
+void insn_count_exec_end(CPUState *cpu);
 
-/* Requests to exit are about to be honoured. */
-void insn_count_exit_done(CPUState *cpu);
-
-/*
- * The CPU stops to execute code. A deadline that it has reached with the last
- * instruction can wake it, or be what a replay waits for.
- */
-void insn_count_leave(CPUState *cpu);
-
-/* Take back what @tb has added for instructions that it did not execute */
+/* Subtract what @tb has added for instructions that it did not execute */
 void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
                        const uint64_t *ahead);
 
+/*
+ * In the table that a block has for cpu_restore_state(), each line also says,
+ * for each word in use, what to subtract if execution stops before this
+ * instruction: two columns, the upper 18 and the lower 46 bits. Like the other
+ * columns, they are differences to the line before.
+ */
 uint8_t *insn_count_encode(const TranslationBlock *tb, int insn, uint8_t *p);
 void insn_count_decode(const TranslationBlock *tb, const uint8_t **pp,
                        uint64_t *count);

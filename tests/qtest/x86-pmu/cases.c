@@ -1652,6 +1652,48 @@ static void case_pmi_skid_insn(void)
     }
 }
 
+#define SPLIT_STEPS         10
+
+/*
+ * It comes right after an atomic instruction that crosses a cache line, which
+ * QEMU executes while no other CPU does, and the CPU goes on.
+ */
+static void case_pmi_split_lock(void)
+{
+    Cpu *cpu = this_cpu();
+    unsigned k, turn, slots;
+
+    start_ap();
+    context("instructions");
+    for (turn = 0; turn < 10; turn++) {
+        for (k = 0; k < SPLIT_STEPS; k++) {
+            pmu_reset();
+            pmu_enable = COUNTERS_MASK;
+            apic_write(APIC_LVTPC, LVT_NMI);
+            arm(0, EV_INSNS, negative(2 + k), true);
+            kernel(body_split_locks, 0);
+            check("interrupts", k, cpu->pmis, 1);
+            check("RIP", k, cpu->pmi_rip, payload_split_steps[k]);
+        }
+    }
+
+    /* More than one instruction can reach the same number of slots. */
+    context("slots");
+    for (slots = 5, k = 0; k < SPLIT_STEPS - 1; slots++) {
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        apic_write(APIC_LVTPC, LVT_NMI);
+        arm(0, EV_SLOTS, negative(slots), true);
+        kernel(body_split_locks, 0);
+        check("interrupts", slots, cpu->pmis, 1);
+        while (k < SPLIT_STEPS - 1 && cpu->pmi_rip > payload_split_steps[k]) {
+            k++;
+        }
+        check("RIP", slots, cpu->pmi_rip, payload_split_steps[k]);
+    }
+    context("");
+}
+
 /*
  * It comes right after branches that are rare, too. At CPL 3 the branch is the
  * last instruction before another privilege: it comes when the CPU is back.
@@ -2026,13 +2068,13 @@ static void case_values(void)
             }
         }
         context("");
-        /* PMIs by cycles, with what they interrupt */
+        /* PMIs by slots, whose place is exact */
         pmu_reset();
         pmu_enable = COUNTERS_MASK;
         for (i = 0; i < 10; i++) {
             apic_write(APIC_LVTPC, LVT_NMI);
-            program(0, EV_CYCLES | EVTSEL_USR | EVTSEL_INT);
-            wrmsr(MSR_A_PMC(0), negative(17 + 41 * i));
+            program(0, EV_SLOTS | EVTSEL_USR | EVTSEL_INT);
+            wrmsr(MSR_A_PMC(0), negative(85 + 205 * i));
             user(body_loop_jnz, 0);
             value("PMI at", i, this_cpu()->pmi_rip);
             value("PMIs", i, this_cpu()->pmis);

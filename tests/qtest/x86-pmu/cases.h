@@ -70,6 +70,7 @@
     X(pmi_skid_branch, "pmi/skid-branches", 0)                              \
     X(pmi_skid_insn, "pmi/skid-instructions", 0)                            \
     X(pmi_skid_far, "pmi/skid-far-branches", 0)                             \
+    X(pmi_split_lock, "pmi/split-lock", CASE_SMP)                           \
     X(pmi_halt, "pmi/halt", 0)                                              \
     X(pmi_sampling, "pmi/sampling", 0)                                      \
     X(pmi_freeze, "pmi/freeze", 0)                                          \
@@ -94,7 +95,6 @@
     X(td_migrate, "migrate/counting", CASE_MANUAL)                          \
     X(td_migrate_overflow, "migrate/overflow", CASE_MANUAL)                 \
     X(td_migrate_models, "migrate/models", CASE_MANUAL)                     \
-    X(td_lag_stop, "migrate/interrupt-waits", CASE_MANUAL)                  \
     X(td_values, "values", CASE_MANUAL)                                     \
     X(td_random, "bad-input/random", CASE_MANUAL)                           \
     X(td_metrics, "registers/metrics", 0)                                   \
@@ -125,8 +125,8 @@
     X(td_events, "events/consistent", 0)                                    \
     X(td_event_overflow, "events/overflow", 0)                              \
     X(td_skid, "events/pmi-right-behind", 0)                                \
-    X(td_lag, "events/pmi-of-cycles", 0)                                    \
-    X(td_lag_user, "events/pmi-of-cycles-and-privilege", 0)                 \
+    X(td_loose, "events/pmi-of-cycles", 0)                                  \
+    X(td_loose_fault, "events/pmi-of-cycles-and-fault", 0)                  \
     X(td_smp, "smp/independent", CASE_SMP)                                  \
     X(tdp_prices, "precise/price-of-what-hits", CASE_PRECISE)               \
     X(tdp_programs, "precise/each-program-its-category", CASE_PRECISE)      \

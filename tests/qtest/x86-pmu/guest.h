@@ -63,6 +63,7 @@
 #define CONFIG_PRECISE      0x200   /* pmu-model=precise */
 #define CONFIG_SMP          0x400   /* there is a second CPU */
 #define CONFIG_TIMER        0x800   /* time depends on nothing but the code */
+#define CONFIG_EXACT        0x1000  /* no interrupt waits for a block's end */
 
 /* In front of what some bodies wait for */
 #define LAG_NOPS            64

@@ -464,6 +464,32 @@ BODY locked
     jnz     1b
     ret
 
+/* For some of these QEMU stops all other CPUs; where each of them ends */
+    .macro  STEP insn:vararg
+    \insn
+7:  .pushsection .rodata.split_steps, "a"
+    .quad   7b
+    .popsection
+    .endm
+
+    .pushsection .rodata.split_steps, "a"
+    .globl  payload_split_steps
+payload_split_steps:
+    .popsection
+
+BODY split_locks
+    STEP nop
+    STEP lock incl lock_page + 4094(%rip)
+    STEP lock incl lock_page + 4094(%rip)
+    STEP nop
+    STEP lock addl $3, lock_page + 4094(%rip)
+    STEP xchg %eax, lock_page + 4094(%rip)
+    STEP nop
+    STEP jmp 1f
+1:  STEP lock decl lock_page + 4094(%rip)
+    STEP lock incl lock_page + 4094(%rip)
+    ret
+
 /* Counts since the body began, at two points */
 BODY read_rdpmc
     .rept   5

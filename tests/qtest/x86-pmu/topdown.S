@@ -557,23 +557,6 @@ BODY td_lag_fault
 td_lag_fault_ret:
     ret
 
-/* Blocks end with their page, and so behind OUT, which stops QEMU. */
-    .balign 4096
-    .skip   4096 - LAG_NOPS - 2 - 5 - 1
-    .globl  body_td_lag_stop
-body_td_lag_stop:
-    mov     %edi, %edx
-    mov     $1, %eax
-    .rept   LAG_NOPS
-    nop
-    .endr
-    out     %al, %dx
-    nop
-    nop
-    .globl  td_lag_stop_ret
-td_lag_stop_ret:
-    ret
-
     .section .rodata.steps, "a"
     .globl  td_steps_end
 td_steps_end:

@@ -17,13 +17,13 @@
 #include "accel/tcg/insn-count.h"
 #include "hw/i386/apic.h"
 #include "qemu/main-loop.h"
-#include "system/replay.h"
+#include "system/cpu-timers.h"
 #include "target/i386/trace.h"
 #include "pmu-internal.h"
 
-static void x86_pmu_deadline(CPUState *cs, bool ends);
+static void x86_pmu_deadline(CPUState *cs);
 static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
-                            const uint64_t *lanes, bool ends);
+                            const uint64_t *lanes, bool loose);
 
 /*
  * Units, which are quarters of a slot, bound the lanes: every instruction has
@@ -164,14 +164,15 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
  * An interrupt comes directly after the instruction that overflows its counter.
  * In the middle of a block, that needs two more blocks, which are rarely
  * reused, and profilers want many interrupts, of cycles as a rule. So an
- * interrupt of cycles (but not of slots) comes at the end of its block. How
- * code is divided into blocks differs between record and replay, so that all
- * interrupts are exact there.
+ * interrupt of cycles (but not of slots) is loose: it waits until just before
+ * the last instruction of its block, or until after that if only the last one
+ * overflows the counter. How code is divided into blocks depends on host time,
+ * so all interrupts are exact with -icount, which promises to repeat a run.
  */
-static bool x86_pmu_interrupts_after_block(X86CPU *cpu, const PMUConfig *c)
+static bool x86_pmu_interrupt_is_loose(X86CPU *cpu, const PMUConfig *c)
 {
     return c->event->source == SOURCE_CYCLES && !c->cmask && !c->edge &&
-           !cpu->pmu_precise && replay_mode == REPLAY_MODE_NONE;
+           !icount_enabled();
 }
 
 static void x86_pmu_freeze(X86CPU *cpu)
@@ -277,7 +278,7 @@ static void x86_pmu_set_due(X86CPU *cpu)
 
         *d = MIN(*d, x86_pmu_units_of(cpu, metrics));
     }
-    insn_count_set_due(CPU(cpu), x86_pmu_domain(cpu), due);
+    insn_count_set_deadlines(CPU(cpu), x86_pmu_domain(cpu), due);
 }
 
 /*
@@ -319,14 +320,14 @@ void x86_pmu_reconfigure(X86CPU *cpu)
         lanes |= x86_topdown_lanes(cpu);
     }
     /* Branch predictors and caches rest while nothing counts */
-    insn_count_start(CPU(cpu), on ? x86_pmu_words_of_lanes(lanes) : 0,
+    insn_count_enable(CPU(cpu), on ? x86_pmu_words_of_lanes(lanes) : 0,
                      !cpu->pmu_precise);
     if (on) {
         x86_pmu_set_due(cpu);
     }
 }
 
-static void x86_pmu_deadline(CPUState *cs, bool ends)
+static void x86_pmu_deadline(CPUState *cs)
 {
     X86CPU *cpu = X86_CPU(cs);
 
@@ -340,7 +341,7 @@ static void x86_pmu_deadline(CPUState *cs, bool ends)
  * but not whether they are taken.
  */
 static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
-                            const uint64_t *lanes, bool ends)
+                            const uint64_t *lanes, bool loose)
 {
     X86CPU *cpu = X86_CPU(cs);
     X86PMU *pmu = cpu->pmu;
@@ -365,7 +366,7 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
         uint64_t most, sum, rest;
 
         if (!(c->domains & (1 << domain)) || !c->irq ||
-            x86_pmu_interrupts_after_block(cpu, c)) {
+            (!loose && x86_pmu_interrupt_is_loose(cpu, c))) {
             continue;
         }
         if (c->cmask || c->edge) {
@@ -400,13 +401,13 @@ void x86_pmu_int_failed(CPUX86State *env)
                                                          : X86_COUNT_KERNEL];
     unsigned i;
 
-    if (c->what) {
+    if (c->counted) {
         total[X86_COUNT_SLOTS] -= X86_PRICE_HEAVY + X86_PRICE_BRANCH;
     }
     for (i = 0; i < ARRAY_SIZE(lanes); i++) {
         unsigned word = x86_insn_count_ops.lane[lanes[i]].word;
 
-        if (c->what & INSN_COUNT_WORD(word)) {
+        if (c->counted & INSN_COUNT_WORD(word)) {
             total[lanes[i]]--;
         }
     }

@@ -1,0 +1,305 @@
+/*
+ * Counts of retired guest instructions: the translator's part
+ *
+ * See insn-count.h for the model, and translator-count.h for what a target's
+ * translator calls.
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "insn-count-internal.h"
+#include "exec/translator-count.h"
+#include "tcg/tcg.h"
+#include "tcg/tcg-op-common.h"
+#include "tcg/tcg-temp-internal.h"
+
+/**
+ * InsnCountGen: the block that a thread translates
+ * @insn: what each instruction adds to the words; at the end of translation,
+ *        the sum from it to the end of the block
+ * @add: the addition to each word, with a load before and a store after it
+ * @add_last: the addition to word 0 of the last instruction, which may overdraw
+ *            the budget; NULL if the block may not
+ * @units: units of the instructions so far
+ */
+typedef struct InsnCountGen {
+    uint64_t insn[TCG_MAX_INSNS][INSN_COUNT_WORDS];
+    TCGOp *add[INSN_COUNT_WORDS];
+    TCGOp *add_last;
+    unsigned units;
+} InsnCountGen;
+
+static __thread InsnCountGen *gen;
+
+static const InsnCountOps *insn_count_gen_ops(void)
+{
+    return insn_count_ops(tcg_ctx->cpu);
+}
+
+static bool insn_count_block_adds(const DisasContextBase *db, unsigned word)
+{
+    return insn_count_adds(tb_cflags(db->tb), word);
+}
+
+bool translator_counts(const DisasContextBase *db)
+{
+    return tb_cflags(db->tb) & CF_INSN_COUNT;
+}
+
+bool translator_counts_lanes(const DisasContextBase *db, unsigned word)
+{
+    return tb_cflags(db->tb) & insn_count_lanes_cflag(word);
+}
+
+/* What an instruction of so many units adds to word 0 besides its lanes */
+static uint64_t insn_count_of_units(const DisasContextBase *db, unsigned units)
+{
+    bool lane_0 = insn_count_gen_ops()->units && translator_counts_lanes(db, 0);
+
+    return lane_0 - units * INSN_COUNT_UNIT;
+}
+
+static uint64_t *insn_count_of_current(const DisasContextBase *db)
+{
+    return gen->insn[db->num_insns - 1];
+}
+
+/*
+ * What the target's translator says
+ */
+
+void translator_count_domain(const DisasContextBase *db, unsigned domain)
+{
+    db->tb->count_domain = domain;
+}
+
+void translator_insn_counts(DisasContextBase *db, unsigned units,
+                            const uint64_t *lanes)
+{
+    uint64_t *insn = insn_count_of_current(db);
+    unsigned i;
+
+    tcg_debug_assert(units >= 1 && units <= INSN_COUNT_INSN_UNITS);
+    if (!insn[0]) {
+        /* The instruction does not retire */
+        return;
+    }
+    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+        insn[i] = translator_counts_lanes(db, i) ? lanes[i] : 0;
+    }
+    insn[0] += insn_count_of_units(db, units);
+    gen->units += units;
+    if (gen->units > INSN_COUNT_TB_UNITS - INSN_COUNT_INSN_UNITS) {
+        /* There might not be room for another instruction */
+        db->max_insns = db->num_insns;
+    }
+}
+
+void translator_insn_not_retired(const DisasContextBase *db)
+{
+    if (translator_counts(db)) {
+        memset(insn_count_of_current(db), 0, sizeof(gen->insn[0]));
+    }
+}
+
+/*
+ * Add @value to a word, or to the upper half of word 0 if none of its lanes are
+ * in use, which takes a third less code. If that makes the word negative, go
+ * to @refuse (if not NULL) instead of storing it. Returns the addition.
+ *
+ * With @add_last, the test is between two additions, of which the second is
+ * returned there.
+ */
+static TCGOp *insn_count_gen_add(const DisasContextBase *db, unsigned word,
+                                 uint64_t value, TCGLabel *refuse,
+                                 TCGOp **add_last)
+{
+    /* CPUArchState follows CPUState */
+    intptr_t at = insn_count_offset(insn_count_gen_ops(),
+                                    db->tb->count_domain, word) -
+                  sizeof(CPUState);
+    TCGOp *add;
+
+    if (!translator_counts_lanes(db, word)) {
+        TCGv_i32 t = tcg_temp_ebb_new_i32();
+
+        at += HOST_BIG_ENDIAN ? 0 : 4;
+        tcg_gen_ld_i32(t, tcg_env, at);
+        tcg_gen_add_i32(t, t, tcg_constant_i32(value >> 32));
+        add = tcg_last_op();
+        if (refuse) {
+            tcg_gen_brcondi_i32(TCG_COND_LT, t, 0, refuse);
+        }
+        if (add_last) {
+            tcg_gen_add_i32(t, t, tcg_constant_i32(0));
+            *add_last = tcg_last_op();
+        }
+        tcg_gen_st_i32(t, tcg_env, at);
+        tcg_temp_free_i32(t);
+    } else {
+        TCGv_i64 t = tcg_temp_ebb_new_i64();
+
+        tcg_gen_ld_i64(t, tcg_env, at);
+        tcg_gen_add_i64(t, t, tcg_constant_i64(value));
+        add = tcg_last_op();
+        if (refuse) {
+            tcg_gen_brcondi_i64(TCG_COND_LT, t, 0, refuse);
+        }
+        if (add_last) {
+            tcg_gen_add_i64(t, t, tcg_constant_i64(0));
+            *add_last = tcg_last_op();
+        }
+        tcg_gen_st_i64(t, tcg_env, at);
+        tcg_temp_free_i64(t);
+    }
+    return add;
+}
+
+void translator_count_here(const DisasContextBase *db, unsigned word,
+                           uint64_t lanes)
+{
+    if (translator_counts_lanes(db, word)) {
+        insn_count_gen_add(db, word, lanes, NULL, NULL);
+    }
+}
+
+void translator_insn_again(const DisasContextBase *db)
+{
+    unsigned i;
+
+    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+        if (insn_count_block_adds(db, i)) {
+            insn_count_gen_add(db, i, -insn_count_of_current(db)[i], NULL,
+                               NULL);
+        }
+    }
+}
+
+/*
+ * For translator_loop()
+ */
+
+void insn_count_block_begin(const DisasContextBase *db)
+{
+    db->tb->count_domain = 0;
+    db->tb->count_units = 0;
+    if (translator_counts(db)) {
+        if (!gen) {
+            gen = g_new(InsnCountGen, 1);
+        }
+        gen->units = 0;
+    }
+}
+
+/* Emit the additions; what they add is known at the end of the block */
+void insn_count_block_start_code(const DisasContextBase *db)
+{
+    uint32_t cflags = tb_cflags(db->tb);
+    TCGLabel *refuse = tcg_ctx->exitreq_label;
+    unsigned i;
+
+    if (!translator_counts(db)) {
+        return;
+    }
+    gen->add_last = NULL;
+    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+        if (insn_count_block_adds(db, i)) {
+            bool test = i == 0 && refuse;
+            bool overdraws = test && (cflags & CF_COUNT_MASK);
+
+            gen->add[i] = insn_count_gen_add(db, i, 0, test ? refuse : NULL,
+                                             overdraws ? &gen->add_last : NULL);
+        }
+    }
+}
+
+void insn_count_insn_start(const DisasContextBase *db)
+{
+    if (translator_counts(db)) {
+        uint64_t *insn = insn_count_of_current(db);
+
+        memset(insn, 0, sizeof(gen->insn[0]));
+        insn[0] = insn_count_of_units(db, 1);
+    }
+}
+
+static void insn_count_set_addend(const DisasContextBase *db, TCGOp *add,
+                                  unsigned word, uint64_t sum)
+{
+    if (translator_counts_lanes(db, word)) {
+        tcg_set_insn_param(add, 2, tcgv_i64_arg(tcg_constant_i64(sum)));
+    } else {
+        tcg_set_insn_param(add, 2, tcgv_i32_arg(tcg_constant_i32(sum >> 32)));
+    }
+}
+
+void insn_count_block_end(const DisasContextBase *db)
+{
+    unsigned i;
+    int n;
+
+    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+        uint64_t sum = 0, last;
+        TCGOp *add;
+
+        if (!insn_count_block_adds(db, i)) {
+            continue;
+        }
+        add = gen->add[i];
+        last = gen->insn[db->num_insns - 1][i];
+        for (n = db->num_insns - 1; n >= 0; n--) {
+            sum += gen->insn[n][i];
+            gen->insn[n][i] = sum;
+        }
+        if (i == 0) {
+            if (gen->add_last) {
+                /* One unit must be left when the last instruction starts */
+                last += INSN_COUNT_UNIT;
+                sum -= last;
+                insn_count_set_addend(db, gen->add_last, i, last);
+            }
+            db->tb->count_units = -insn_count_units(sum);
+        }
+        if (i > 0 && !sum) {
+            tcg_op_remove(tcg_ctx, QTAILQ_PREV(add, link));
+            tcg_op_remove(tcg_ctx, QTAILQ_NEXT(add, link));
+            tcg_op_remove(tcg_ctx, add);
+        } else {
+            insn_count_set_addend(db, add, i, sum);
+        }
+    }
+}
+
+uint8_t *insn_count_encode(const TranslationBlock *tb, int insn, uint8_t *p)
+{
+    int i;
+
+    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+        if (insn_count_adds(tb_cflags(tb), i)) {
+            uint64_t prev = insn > 0 ? gen->insn[insn - 1][i] : 0;
+            uint64_t more = gen->insn[insn][i] - prev;
+            int64_t low = sextract64(more, 0, INSN_COUNT_UNITS_SHIFT);
+
+            p = encode_sleb128(p, (int64_t)(more - low) >>
+                                  INSN_COUNT_UNITS_SHIFT);
+            p = encode_sleb128(p, low);
+        }
+    }
+    return p;
+}
+
+void insn_count_decode(const TranslationBlock *tb, const uint8_t **pp,
+                       uint64_t *count)
+{
+    int i;
+
+    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+        if (insn_count_adds(tb_cflags(tb), i)) {
+            count[i] += (uint64_t)decode_sleb128(pp) << INSN_COUNT_UNITS_SHIFT;
+            count[i] += decode_sleb128(pp);
+        }
+    }
+}
