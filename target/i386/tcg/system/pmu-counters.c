@@ -26,14 +26,21 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
                             const uint64_t *lanes, bool loose);
 
 /*
+ * The words are where LDTR to IDTR are, which code rarely loads. (Words 2 and 3
+ * of the second domain may go beyond, on a 32-bit target.)
+ */
+#define X86_COUNT_PLACE         ROUND_UP(offsetof(CPUX86State, ldt), 8)
+QEMU_BUILD_BUG_ON(X86_COUNT_PLACE + X86_COUNT_DOMAINS * INSN_COUNT_DOMAIN_SIZE >
+                  ROUND_UP(offsetof(CPUX86State, cr), 8));
+
+/*
  * Units, which are quarters of a slot, bound the lanes: every instruction has
  * some, see count.c.inc. Most blocks add to word 0 only; and what is in the
  * others has its lanes low where most add to them.
  */
 const InsnCountOps x86_insn_count_ops = {
     .offset = offsetof(X86CPU, insn_count),
-    /* From LDTR to IDTR; and XMM8, but only what the kernel counts */
-    .word = INSN_COUNT_WORD_AT(X86CPU, insn_count, 0x150),
+    .word = INSN_COUNT_WORD_AT(X86CPU, insn_count, X86_COUNT_PLACE),
     .units = X86_COUNT_SLOTS,
     .domains = X86_COUNT_DOMAINS,
     .lanes = X86_COUNT_LANES,
@@ -56,9 +63,6 @@ const InsnCountOps x86_insn_count_ops = {
     .reaches = x86_pmu_reaches,
 };
 
-QEMU_BUILD_BUG_ON(offsetof(CPUX86State, ldt) > 0x150 ||
-                  offsetof(CPUX86State, cr) <
-                  0x150 + X86_COUNT_DOMAINS * INSN_COUNT_DOMAIN_SIZE);
 
 /* The domain of the next instruction */
 static unsigned x86_pmu_domain(X86CPU *cpu)
