@@ -502,15 +502,6 @@ static bool is_vector(const Block *b)
     return b->run == block_sse || b->run == block_avx;
 }
 
-/* A program that takes turns with the qtest */
-static void wait_for_host(void)
-{
-    MAILBOX(MAILBOX_PHASE) = 1;
-    while (MAILBOX(MAILBOX_PHASE) != 2) {
-        asm volatile("pause" : : : "memory");
-    }
-}
-
 static bool hook_host(Frame *f)
 {
     if (f->vector != VEC_BP) {
@@ -2049,6 +2040,39 @@ static void case_td_lag_stop(void)
     check("status", NO_STEP, cpu->pmi_status & ~STATUS_METRICS, BIT(2));
 }
 
+static bool hook_freeze(Frame *f)
+{
+    if (f->vector != VEC_NMI) {
+        return false;
+    }
+    this_cpu()->events = rdmsr(MSR_PMC(0));
+    pmi_acknowledge();
+    return true;
+}
+
+/*
+ * QEMU stops behind an OUT. The interrupt that freezes the counters there, or
+ * shortly before or after that, comes before the body ends.
+ */
+static void case_td_freeze_stop(void)
+{
+    uint64_t n = MAILBOX_64(MAILBOX_ARG2);
+    Cpu *cpu = this_cpu();
+
+    start_event(EV_INSNS, n, EVTSEL_OS);
+    program(0, EV_INSNS | EVTSEL_OS);
+    wrmsr(MSR_DEBUGCTL, DEBUGCTL_FREEZE);
+    cpu->hook = hook_freeze;
+    kernel(body_td_lag_stop, MAILBOX_64(MAILBOX_ARG));
+    cpu->hook = NULL;
+    check("interrupts", n, cpu->pmis, 1);
+    check("status", n, cpu->pmi_status & ~STATUS_METRICS,
+          BIT(2) | STATUS_FROZEN);
+    check("instructions", n, cpu->events, n);
+    check_range("RIP", n, cpu->pmi_rip, (uintptr_t)body_td_lag_stop,
+                (uintptr_t)td_lag_stop_ret);
+}
+
 /* There, when it comes depends on the models; but it comes once. */
 static void case_tdp_skid(void)
 {
@@ -2657,6 +2681,37 @@ static void case_td_migrate_overflow(void)
     check_slots("slots", NO_STEP, METRICS_LIMIT - n, &all);
     add_written(&all, METRICS_LIMIT - n, SOME_METRICS);
     check_near("METRICS", NO_STEP, metrics(), &all);
+}
+
+/*
+ * Filters look at all that has been counted since the counter was enabled: the
+ * numbers are the same whatever the qtest does in the middle.
+ */
+static void case_td_migrate_filter(void)
+{
+    static const uint64_t selects[GP_COUNTERS] = {
+        EV_INSNS | EVTSEL_CMASK(2),
+        EV_INSNS | EVTSEL_CMASK(3) | EVTSEL_INV,
+        EV_INSNS | EVTSEL_EDGE,
+        EV_BRANCHES | EVTSEL_CMASK(1) | EVTSEL_EDGE,
+        EV_CYCLES | EVTSEL_CMASK(1) | EVTSEL_INV | EVTSEL_EDGE,
+        EV_BACKEND | EVTSEL_CMASK(1),
+        EV_RETIRING | EVTSEL_CMASK(6) | EVTSEL_INV,
+        EV_BACKEND,
+    };
+    int i;
+
+    start(FIXED_USR);
+    for (i = 0; i < GP_COUNTERS; i++) {
+        program(i, selects[i] | EVTSEL_USR);
+    }
+    this_cpu()->hook = hook_host;
+    user(body_td_halves, 333);
+    this_cpu()->hook = NULL;
+    for (i = 0; i < GP_COUNTERS; i++) {
+        value("counter", i, rdmsr(MSR_PMC(i)));
+    }
+    check_range("packed", NO_STEP, rdmsr(MSR_PMC(0)), 1, 1000);
 }
 
 /* --------------------------------------------------- The same in each run */
