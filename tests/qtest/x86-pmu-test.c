@@ -161,6 +161,38 @@ static void test_migrate_zero(void)
     guest_quit(&g);
 }
 
+static size_t find(const char *text, size_t size, const char *what)
+{
+    const char *p = memmem(text, size, what, strlen(what));
+
+    g_assert(p);
+    return p - text;
+}
+
+/* An interrupt that was pending when all counters froze is not stranded. */
+static void test_migrate_pending(void)
+{
+    Guest g = guest_init(ICELAKE, 0);
+    g_autofree char *stream = NULL, *text = NULL;
+    const char *section = "\013cpu/tcg_pmu";
+    size_t size, at;
+
+    guest_start(&g, GUEST_CASE(migrate_pending), 0, 0);
+    guest_wait_phase(&g, 1);
+    stream = guest_save(&g);
+    guest_quit(&g);
+    g_assert(g_file_get_contents(stream, &text, &size, NULL));
+    /* Behind the version and DEBUGCTL */
+    at = find(text, size, section) + strlen(section) + 4 + 8;
+    g_assert_cmpint(text[at], ==, 0);
+    text[at] = 1;
+    g_assert(g_file_set_contents(stream, text, size, NULL));
+    g = guest_load(&g, ICELAKE, stream);
+    guest_set_phase(&g, 2);
+    guest_finish(&g);
+    guest_quit(&g);
+}
+
 typedef struct Mismatch {
     const char *path, *from, *to, *why;
 } Mismatch;
@@ -254,14 +286,6 @@ static const Mismatch mismatches[] = {
 /* ---------------------------------------------------- Streams of nobody */
 
 #define FLIPS           40
-
-static size_t find(const char *text, size_t size, const char *what)
-{
-    const char *p = memmem(text, size, what, strlen(what));
-
-    g_assert(p);
-    return p - text;
-}
 
 /* What is wrong in it is refused or does no harm. */
 static void test_corrupt(const void *data)
@@ -390,6 +414,7 @@ int main(int argc, char **argv)
     qtest_add_data_func("x86-pmu/migrate-icount", ICELAKE " -icount shift=1",
                         test_migrate);
     qtest_add_func("x86-pmu/migrate-zero", test_migrate_zero);
+    qtest_add_func("x86-pmu/migrate-pending", test_migrate_pending);
     for (int i = 0; i < ARRAY_SIZE(mismatches); i++) {
         g_autofree char *path = g_strdup_printf("x86-pmu/mismatch/%s",
                                                 mismatches[i].path);

@@ -234,17 +234,23 @@ char *guest_save(Guest *g)
     return stream;
 }
 
-Guest guest_migrate(Guest *g, const char *args)
+Guest guest_load(const Guest *g, const char *args, const char *stream)
 {
-    g_autofree char *stream = guest_save(g);
     Guest to = *g;
 
-    guest_quit(g);
     to.qts = qtest_initf(MACHINE " -bios %s %s -incoming file:%s -accel tcg",
                          image_file, args, stream);
     wait_migrated(to.qts);
     unlink(stream);
     return to;
+}
+
+Guest guest_migrate(Guest *g, const char *args)
+{
+    g_autofree char *stream = guest_save(g);
+
+    guest_quit(g);
+    return guest_load(g, args, stream);
 }
 
 bool guest_try_load(const char *args, const char *stream)

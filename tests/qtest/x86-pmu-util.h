@@ -42,6 +42,8 @@ Guest guest_init(const char *args, uint32_t config);
 void guest_quit(Guest *g);
 /* Stops @g, and saves it to a file; returns its name. */
 char *guest_save(Guest *g);
+/* The program of @g goes on from there in another QEMU; removes the file. */
+Guest guest_load(const Guest *g, const char *args, const char *stream);
 /* Does a new QEMU load this? It must survive it, and run. */
 bool guest_try_load(const char *args, const char *stream);
 /* A new QEMU must refuse to load this, and end; returns what it says. */

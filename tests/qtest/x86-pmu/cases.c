@@ -2100,6 +2100,26 @@ static void case_migrate_zero(void)
     check("GLOBAL_CTRL", NO_STEP, rdmsr(MSR_GLOBAL_CTRL), 0);
 }
 
+/* Counters are frozen; without a look at the PMU, its interrupt comes. */
+static void case_migrate_pending(void)
+{
+    Cpu *cpu = this_cpu();
+    int i;
+
+    pmu_reset();
+    apic_write(APIC_LVTPC, LVT_NMI);
+    wrmsr(MSR_EVTSEL(0), EV_INSNS | EVTSEL_OS | EVTSEL_EN);
+    wrmsr(MSR_STATUS_SET, STATUS_FROZEN);
+    wrmsr(MSR_GLOBAL_CTRL, COUNTERS_MASK);
+    wait_for_host();
+    for (i = 0; i < 1000; i++) {
+        asm volatile("pause" : : : "memory");
+    }
+    check("interrupts", NO_STEP, *(volatile unsigned *)&cpu->pmis, 1);
+    check_range("counter", NO_STEP, rdmsr(MSR_PMC(0)), 1000, 100000);
+    pmu_reset();
+}
+
 static uint64_t random_value(void)
 {
     uint64_t r = random();

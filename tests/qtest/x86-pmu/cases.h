@@ -27,6 +27,7 @@
     X(values, "values", CASE_MANUAL)                                        \
     X(migrate, "migrate", CASE_MANUAL)                                      \
     X(migrate_zero, "migrate/zero", CASE_MANUAL)                            \
+    X(migrate_pending, "migrate/pending", CASE_MANUAL)                      \
     X(endless, "stop/endless", CASE_MANUAL)                                 \
     X(monkey, "bad-input/random", CASE_MANUAL)                              \
     X(cpuid, "cpuid", 0)                                                    \

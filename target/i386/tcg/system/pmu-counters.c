@@ -192,6 +192,8 @@ void x86_pmu_deliver(X86CPU *cpu)
             BQL_LOCK_GUARD();
             apic_deliver_pmi(cpu->apic_state);
         }
+        /* The accelerator may have counted only for the deadline of this */
+        x86_pmu_reconfigure(cpu);
     }
 }
 
@@ -288,7 +290,8 @@ void x86_pmu_reconfigure(X86CPU *cpu)
 {
     X86PMU *pmu = cpu->pmu;
     unsigned lanes = 0;
-    bool on = false;
+    /* A pending interrupt needs a deadline, also if no counter counts */
+    bool on = pmu->irq_pending;
     unsigned i;
 
     for (i = 0; i < PMU_COUNTERS; i++) {

@@ -250,6 +250,8 @@ void x86_pmu_init_end(X86CPU *cpu)
 {
     if (cpu->pmu) {
         cpu->pmu->in_init = false;
+        /* INIT of the local APIC drops its interrupts */
+        cpu->pmu->irq_pending = false;
         x86_pmu_reconfigure(cpu);
     }
 }
