@@ -148,6 +148,185 @@ static void test_migrate(const void *data)
     guest_quit(&to);
 }
 
+/* RESET, and so the start of the other QEMU, leaves GLOBAL_CTRL set. */
+static void test_migrate_zero(void)
+{
+    Guest g = guest_init(ICELAKE, 0);
+
+    guest_start(&g, GUEST_CASE(migrate_zero), 0, 0);
+    guest_wait_phase(&g, 1);
+    g = guest_migrate(&g, ICELAKE);
+    guest_set_phase(&g, 2);
+    guest_finish(&g);
+    guest_quit(&g);
+}
+
+static size_t find(const char *text, size_t size, const char *what)
+{
+    const char *p = memmem(text, size, what, strlen(what));
+
+    g_assert(p);
+    return p - text;
+}
+
+/* An interrupt that was pending when all counters froze is not stranded. */
+static void test_migrate_pending(void)
+{
+    Guest g = guest_init(ICELAKE, 0);
+    g_autofree char *stream = NULL, *text = NULL;
+    const char *section = "\013cpu/tcg_pmu";
+    size_t size, at;
+
+    guest_start(&g, GUEST_CASE(migrate_pending), 0, 0);
+    guest_wait_phase(&g, 1);
+    stream = guest_save(&g);
+    guest_quit(&g);
+    g_assert(g_file_get_contents(stream, &text, &size, NULL));
+    /* Behind the version and DEBUGCTL */
+    at = find(text, size, section) + strlen(section) + 4 + 8;
+    g_assert_cmpint(text[at], ==, 0);
+    text[at] = 1;
+    g_assert(g_file_set_contents(stream, text, size, NULL));
+    g = guest_load(&g, ICELAKE, stream);
+    guest_set_phase(&g, 2);
+    guest_finish(&g);
+    guest_quit(&g);
+}
+
+typedef struct Mismatch {
+    const char *path, *from, *to, *why;
+} Mismatch;
+
+/* The line that says why is the only one that is not QEMU's own. */
+static void check_refusal(const char *messages, const char *why)
+{
+    g_auto(GStrv) lines = g_strsplit(messages, "\n", -1);
+    unsigned n = 0;
+
+    for (int i = 0; lines[i]; i++) {
+        n += *lines[i] && !strstr(lines[i], "warning: ") &&
+             !strstr(lines[i], "error while loading state ") &&
+             !strstr(lines[i], "load of migration failed");
+    }
+    if (!strstr(messages, why)) {
+        g_test_message("not because of \"%s\"", why);
+        g_test_fail();
+    }
+    if (n != 1) {
+        g_test_message("%u lines", n);
+        g_test_fail();
+    }
+}
+
+/* A CPU that differs is refused, and the one that was saved goes on. */
+static void test_mismatch(const void *data)
+{
+    const Mismatch *m = data;
+    Guest g = guest_init(m->from, 0);
+    bool pmu = strstr(m->from, "pmu=on");
+    g_autofree char *stream = NULL, *messages = NULL;
+
+    if (pmu) {
+        guest_start(&g, GUEST_CASE(migrate), 0, 0);
+        guest_wait_phase(&g, 1);
+    }
+    stream = guest_save(&g);
+    messages = guest_refusal(m->to, stream);
+    check_refusal(messages, m->why);
+    unlink(stream);
+    qtest_qmp_assert_success(g.qts, "{ 'execute': 'query-status' }");
+    qtest_qmp_assert_success(g.qts, "{ 'execute': 'cont' }");
+    if (pmu) {
+        guest_finish(&g);
+    } else {
+        guest_run(&g, GUEST_CASE(no_pmu), 0, 0);
+    }
+    guest_quit(&g);
+}
+
+#define ICELAKE_OFF     "-cpu Icelake-Server-v6"
+#define MIX             ",pmu-model=pinned,topdown-mix=40/20/15/25"
+
+static const Mismatch mismatches[] = {
+    { "on-off", ICELAKE, ICELAKE_OFF,
+      "the CPU of the stream has a PMU, this one has none: give both pmu=on "
+      "or neither" },
+    { "off-on", ICELAKE_OFF, ICELAKE,
+      "the CPU of the stream has no PMU, this one has one: give both pmu=on "
+      "or neither" },
+    { "precise-off", ICELAKE ",pmu-model=precise", ICELAKE_OFF,
+      "the CPU of the stream has a PMU, this one has none: give both pmu=on "
+      "or neither" },
+    { "on-amd", ICELAKE, "-cpu EPYC,pmu=on",
+      "the CPU of the stream has a PMU, this one has none: give both pmu=on "
+      "or neither" },
+    { "precise-static", ICELAKE ",pmu-model=precise", ICELAKE,
+      "the CPU of the stream has pmu-model=precise, this one has static: give "
+      "both the same" },
+    { "static-precise", ICELAKE, ICELAKE ",pmu-model=precise",
+      "the CPU of the stream has pmu-model=static, this one has precise" },
+    { "static-pinned", ICELAKE, ICELAKE MIX,
+      "the CPU of the stream has pmu-model=static, this one has pinned" },
+    { "pinned-static", ICELAKE MIX, ICELAKE,
+      "the CPU of the stream has pmu-model=pinned, this one has static" },
+    { "width", ICELAKE, ICELAKE ",pmu-width=6",
+      "the CPU of the stream has pmu-width=5, this one has 6: give both the "
+      "same" },
+    { "limit", ICELAKE, ICELAKE ",pmu-metrics-ovf=4096",
+      "the CPU of the stream has pmu-metrics-ovf=281474976710656, this one has "
+      "4096" },
+    { "full-width-write", ICELAKE, ICELAKE ",full-width-write=off",
+      "the CPU of the stream has full-width-write=true, this one has false" },
+    { "perf-metrics", ICELAKE, ICELAKE ",perf-metrics=off",
+      "the CPU of the stream has perf-metrics=true, this one has false" },
+    { "level", SAPPHIRE, ICELAKE ",pmu-width=6",
+      "the CPU of the stream has PERF_METRICS level=2, this one has 1" },
+};
+
+/* ---------------------------------------------------- Streams of nobody */
+
+#define FLIPS           40
+
+/* What is wrong in it is refused or does no harm. */
+static void test_corrupt(const void *data)
+{
+    const char *args = data;
+    g_autoptr(GRand) rand = NULL;
+    Guest g = guest_init(args, 0);
+    g_autofree char *stream = NULL, *text = NULL;
+    size_t size, start, end;
+    unsigned loaded = 0;
+    uint32_t seed = g_test_rand_int();
+
+    g_test_message("seed 0x%x, chosen by --seed", seed);
+    rand = g_rand_new_with_seed(seed);
+    guest_start(&g, GUEST_CASE(migrate), 0, 0);
+    guest_wait_phase(&g, 1);
+    stream = guest_save(&g);
+    guest_quit(&g);
+    g_assert(g_file_get_contents(stream, &text, &size, NULL));
+
+    /* Our sections, but not those behind them: the state is longer. */
+    start = find(text, size, "cpu/msr_architectural_pmu");
+    end = find(text, size, "\013cpu/tcg_pmu") + 0x380;
+    g_assert_cmpint(start, <, end);
+    g_assert_cmpint(end, <, size);
+    for (int i = 0; i < FLIPS; i++) {
+        g_autofree char *bad = g_memdup2(text, size);
+        size_t at = g_rand_int_range(rand, start, end);
+        unsigned n = 1 + g_rand_int_range(rand, 0, 8);
+
+        for (unsigned j = 0; j < n; j++) {
+            bad[at + j] = i % 4 ? g_rand_int(rand) : 0xff;
+        }
+        g_assert(g_file_set_contents(stream, bad, size, NULL));
+        g_test_message("%u bytes from 0x%zx", n, at);
+        loaded += guest_try_load(args, stream);
+    }
+    g_test_message("loaded: %u of %u", loaded, FLIPS);
+    unlink(stream);
+}
+
 /* ------------------------------------------------------------- Stopping */
 
 typedef struct Endless {
@@ -234,6 +413,18 @@ int main(int argc, char **argv)
     qtest_add_data_func("x86-pmu/migrate", ICELAKE, test_migrate);
     qtest_add_data_func("x86-pmu/migrate-icount", ICELAKE " -icount shift=1",
                         test_migrate);
+    qtest_add_func("x86-pmu/migrate-zero", test_migrate_zero);
+    qtest_add_func("x86-pmu/migrate-pending", test_migrate_pending);
+    for (int i = 0; i < ARRAY_SIZE(mismatches); i++) {
+        g_autofree char *path = g_strdup_printf("x86-pmu/mismatch/%s",
+                                                mismatches[i].path);
+
+        qtest_add_data_func(path, &mismatches[i], test_mismatch);
+    }
+    qtest_add_data_func("x86-pmu/corrupt/static", ICELAKE, test_corrupt);
+    qtest_add_data_func("x86-pmu/corrupt/precise",
+                        ICELAKE ",pmu-model=precise", test_corrupt);
+    qtest_add_data_func("x86-pmu/corrupt/pinned", ICELAKE MIX, test_corrupt);
     for (int i = 0; i < ARRAY_SIZE(endless); i++) {
         qtest_add_data_func(endless[i].path, &endless[i], test_stop);
     }

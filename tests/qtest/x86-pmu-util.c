@@ -220,25 +220,93 @@ static void wait_migrated(QTestState *qts)
     }
 }
 
-Guest guest_migrate(Guest *g, const char *args)
+char *guest_save(Guest *g)
 {
-    g_autofree char *stream = temporary_file();
+    char *stream = temporary_file();
     g_autofree char *uri = g_strdup_printf("file:%s", stream);
     uint32_t phase = mailbox(g, MAILBOX_PHASE);
-    Guest to = *g;
 
     qtest_qmp_assert_success(g->qts, "{ 'execute': 'migrate', "
                              "'arguments': { 'uri': %s } }", uri);
     wait_migrated(g->qts);
     /* Otherwise it did not migrate in mid run */
     g_assert_cmpint(mailbox(g, MAILBOX_PHASE), ==, phase);
-    guest_quit(g);
+    return stream;
+}
 
-    to.qts = qtest_initf(MACHINE " -bios %s %s -incoming %s -accel tcg",
-                         image_file, args, uri);
+Guest guest_load(const Guest *g, const char *args, const char *stream)
+{
+    Guest to = *g;
+
+    to.qts = qtest_initf(MACHINE " -bios %s %s -incoming file:%s -accel tcg",
+                         image_file, args, stream);
     wait_migrated(to.qts);
     unlink(stream);
     return to;
+}
+
+Guest guest_migrate(Guest *g, const char *args)
+{
+    g_autofree char *stream = guest_save(g);
+
+    guest_quit(g);
+    return guest_load(g, args, stream);
+}
+
+bool guest_try_load(const char *args, const char *stream)
+{
+    QTestState *qts = qtest_initf(MACHINE " -bios %s %s -S -incoming defer "
+                                  "-accel tcg", image_file, args);
+    g_autofree char *uri = g_strdup_printf("file:%s", stream);
+    gint64 end = g_get_monotonic_time() + TIMEOUT_S * G_USEC_PER_SEC;
+    bool done = false, failed = false;
+
+    qtest_qmp_assert_success(qts, "{ 'execute': 'migrate-incoming', "
+                             "'arguments': { 'uri': %s, "
+                             "'exit-on-error': false } }", uri);
+    while (!done && !failed) {
+        QDict *rsp = qtest_qmp_assert_success_ref(
+            qts, "{ 'execute': 'query-migrate' }");
+        const char *status = qdict_get_try_str(rsp, "status");
+
+        done = g_strcmp0(status, "completed") == 0;
+        failed = g_strcmp0(status, "failed") == 0;
+        qobject_unref(rsp);
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+        g_usleep(1000);
+    }
+    if (done) {
+        qtest_qmp_assert_success(qts, "{ 'execute': 'cont' }");
+        g_usleep(5000);
+        qtest_qmp_assert_success(qts, "{ 'execute': 'stop' }");
+    }
+    qtest_quit(qts);
+    return done;
+}
+
+char *guest_refusal(const char *args, const char *stream)
+{
+    g_autofree char *line = NULL;
+    g_auto(GStrv) argv = NULL;
+    GError *err = NULL;
+    char *errors;
+    int status;
+
+    line = g_strdup_printf("timeout %d %s " MACHINE " -display none -bios %s "
+                           "%s -S -incoming file:%s -accel tcg", TIMEOUT_S / 6,
+                           getenv("QTEST_QEMU_BINARY"), image_file, args,
+                           stream);
+    g_assert(g_shell_parse_argv(line, NULL, &argv, NULL));
+    g_spawn_sync(NULL, argv, NULL, G_SPAWN_STDOUT_TO_DEV_NULL |
+                 G_SPAWN_SEARCH_PATH, NULL, NULL, NULL, &errors, &status,
+                 &err);
+    g_assert_no_error(err);
+    g_test_message("%s", errors);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 1) {
+        g_test_message("status 0x%x: %s", status, line);
+        g_test_fail();
+    }
+    return errors;
 }
 
 /* --------------------------------------------------------------- Alone */

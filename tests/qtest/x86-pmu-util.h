@@ -40,6 +40,14 @@ unsigned guest_case_flags(unsigned command);
 
 Guest guest_init(const char *args, uint32_t config);
 void guest_quit(Guest *g);
+/* Stops @g, and saves it to a file; returns its name. */
+char *guest_save(Guest *g);
+/* The program of @g goes on from there in another QEMU; removes the file. */
+Guest guest_load(const Guest *g, const char *args, const char *stream);
+/* Does a new QEMU load this? It must survive it, and run. */
+bool guest_try_load(const char *args, const char *stream);
+/* A new QEMU must refuse to load this, and end; returns what it says. */
+char *guest_refusal(const char *args, const char *stream);
 /* Quits @g; its program goes on in another QEMU. */
 Guest guest_migrate(Guest *g, const char *args);
 /* Resets it, and waits for its program. */

@@ -460,6 +460,19 @@ static const struct {
     { "-cpu SapphireRapids,pmu=off,pmu-model=pinned,topdown-mix=40/20/20/20",
       "need pmu=on" },
     /* What the CPUs of a machine have in common */
+    { SAPPHIRE TWO_SOCKETS SECOND ",pmu=off",
+      "pmu: must be on for all CPUs or for none" },
+    { "-cpu SapphireRapids" TWO_SOCKETS SECOND ",pmu=on",
+      "pmu: must be on for all CPUs or for none" },
+    /* Where there is no TCG, they have no effect either. */
+    { "-accel qtest -cpu SapphireRapids,pmu-width=6",
+      "pmu-width: needs -accel tcg" },
+    { "-accel qtest -cpu SapphireRapids,pmu=on,pmu-model=static",
+      "pmu-model: needs -accel tcg" },
+    { "-accel qtest -cpu max,pmu-metrics-ovf=4096",
+      "pmu-metrics-ovf: needs -accel tcg" },
+    { "-accel qtest -cpu qemu64,topdown-mix=40/20/20/20",
+      "topdown-mix: needs -accel tcg" },
     { SAPPHIRE TWO_SOCKETS SECOND ",pmu-width=5",
       "pmu-width: must be the same on all CPUs" },
     { SAPPHIRE ",pmu-width=5" TWO_SOCKETS SECOND ",pmu-width=6",
@@ -577,6 +590,23 @@ static void test_bad_time(void)
     }
 }
 
+/* All CPUs of a machine have a PMU, or none has, also those that come later. */
+static void test_bad_hotplug_mixed(void)
+{
+    for (int on = 0; on < 2; on++) {
+        Guest g = guest_init(on ? SAPPHIRE TWO_SOCKETS
+                                : "-cpu SapphireRapids" TWO_SOCKETS, 0);
+
+        check_error(qtest_qmp_assert_failure_ref(
+            g.qts, "{ 'execute': 'device_add', 'arguments': { "
+            "'driver': '" SECOND_CPU "', 'socket-id': 1, 'core-id': 0, "
+            "'thread-id': 0, 'pmu': %i } }", !on),
+            "pmu: must be on for all CPUs or for none");
+        guest_run(&g, on ? GUEST_CASE(cpuid) : GUEST_CASE(no_pmu), 0, 0);
+        guest_quit(&g);
+    }
+}
+
 /* A CPU that comes later has to fit, too. */
 static void test_bad_hotplug(void)
 {
@@ -662,6 +692,8 @@ static void test_replay_precise(void)
 
 /* ------------------------------------------------------------ Migration */
 
+#define PANIC_PORT      0x505
+
 static const Setup migrate_setups[] = {
     { "sapphire-rapids", SAPPHIRE LIMIT, SAPPHIRE_CONFIG },
     { "icelake", ICELAKE LIMIT, ICELAKE_CONFIG },
@@ -688,6 +720,34 @@ static void test_migrate(const void *data)
     guest_quit(&g);
 }
 
+/* When the counters freeze: the one that goes on is the saved or the loaded */
+static void test_migrate_freeze(const void *data)
+{
+    const Setup *s = data;
+    g_autofree char *args = g_strdup_printf("%s -device pvpanic,ioport=0x%x "
+                                            "-action panic=pause", s->args,
+                                            PANIC_PORT);
+
+    for (int i = 0; i < 10; i++) {
+        Guest g = guest_init(args, s->config), to;
+
+        guest_start(&g, GUEST_CASE(td_freeze_stop), PANIC_PORT,
+                    LOOSE_NOPS + 2 + i / 2);
+        qtest_qmp_eventwait(g.qts, "STOP");
+        if (i % 2) {
+            to = guest_migrate(&g, args);
+        } else {
+            g_autofree char *stream = guest_save(&g);
+
+            unlink(stream);
+            to = g;
+        }
+        qtest_qmp_assert_success(to.qts, "{ 'execute': 'cont' }");
+        guest_finish(&to);
+        guest_quit(&to);
+    }
+}
+
 /* Without counting in between: a state that was counted, or written */
 static void test_migrate_registers(const void *data)
 {
@@ -702,27 +762,55 @@ static void test_migrate_registers(const void *data)
     guest_quit(&g);
 }
 
-/* The models go along: nothing is different from not migrating. */
-static void test_migrate_models(void)
+/*
+ * Nothing is different from not migrating: the models go along, and the state
+ * of filters.
+ */
+static void check_migrated(const Setup *s, uint32_t command)
 {
     char *text[2];
 
     for (int i = 0; i < 2; i++) {
-        Guest g = guest_init(PRECISE, SAPPHIRE_CONFIG | CONFIG_PRECISE);
+        Guest g = guest_init(s->args, s->config);
 
-        guest_start(&g, GUEST_CASE(td_migrate_models), 0, 0);
+        guest_start(&g, command, 0, 0);
         guest_wait_phase(&g, 1);
+        if (strstr(s->args, "pinned")) {
+            set_mix(g.qts, 0, SECOND_MIX);
+        }
         if (i) {
-            g = guest_migrate(&g, PRECISE);
+            g = guest_migrate(&g, s->args);
         }
         guest_set_phase(&g, 2);
         guest_finish(&g);
         text[i] = guest_text(&g);
         guest_quit(&g);
     }
+    g_assert_cmpint(strlen(text[0]), >, 100);
     guest_check_same(text[0], text[1]);
     g_free(text[0]);
     g_free(text[1]);
+}
+
+static void test_migrate_models(void)
+{
+    static const Setup precise = {
+        "precise", PRECISE, SAPPHIRE_CONFIG | CONFIG_PRECISE
+    };
+
+    check_migrated(&precise, GUEST_CASE(td_migrate_models));
+}
+
+static const Setup filter_setups[] = {
+    { "static", SAPPHIRE LIMIT, SAPPHIRE_CONFIG },
+    { "precise", PRECISE, SAPPHIRE_CONFIG | CONFIG_PRECISE },
+    { "pinned", PINNED(FIRST_MIX), SAPPHIRE_CONFIG },
+    { "icount", ICELAKE LIMIT " -icount shift=1", ICELAKE_CONFIG },
+};
+
+static void test_migrate_filter(const void *data)
+{
+    check_migrated(data, GUEST_CASE(td_migrate_filter));
 }
 
 static void add_setups(const char *prefix, const Setup *setups, unsigned n,
@@ -777,6 +865,8 @@ int main(int argc, char **argv)
     qtest_add_func("x86-topdown/bad-input/changes", test_bad_changes);
     qtest_add_func("x86-topdown/bad-input/at-run-time", test_bad_time);
     qtest_add_func("x86-topdown/bad-input/hotplug", test_bad_hotplug);
+    qtest_add_func("x86-topdown/bad-input/hotplug-mixed",
+                   test_bad_hotplug_mixed);
 
     qtest_add_func("x86-topdown/same-values/static", test_same_values);
     qtest_add_func("x86-topdown/same-values/precise",
@@ -790,6 +880,10 @@ int main(int argc, char **argv)
     add_setups("migrate/registers", migrate_setups,
                ARRAY_SIZE(migrate_setups), test_migrate_registers);
     qtest_add_func("x86-topdown/migrate/models", test_migrate_models);
+    add_setups("migrate/freeze", migrate_setups,
+               ARRAY_SIZE(migrate_setups), test_migrate_freeze);
+    add_setups("migrate/filter", filter_setups, ARRAY_SIZE(filter_setups),
+               test_migrate_filter);
 
     ret = g_test_run();
     guest_cleanup();

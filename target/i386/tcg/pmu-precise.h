@@ -56,7 +56,7 @@
  * @l1d, @llc: line numbers plus 1
  * @target: of the last time, of indirect branches
  * @returns: stack of return addresses, @top is where the next one goes
- * @loads: addresses, up to X86CPU.pmu_load
+ * @loads: addresses, up to X86CPU.pmu_load (not migrated: looked up before)
  *
  * What translated code looks up comes first, where offsets are short. It gets
  * to @loads by X86CPU.pmu_load.

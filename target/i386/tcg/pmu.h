@@ -93,6 +93,8 @@ extern const VMStateDescription vmstate_x86_msr_perf_metrics;
 
 #if defined(CONFIG_TCG) && !defined(CONFIG_USER_ONLY)
 
+bool x86_pmu_exists(X86CPU *cpu);
+
 /* Issue slots per cycle; 0: no PMU */
 unsigned x86_pmu_width(CPUX86State *env);
 
@@ -112,14 +114,21 @@ void x86_pmu_cpuid(X86CPU *cpu, uint32_t *eax, uint32_t *ebx,
                    uint32_t *ecx, uint32_t *edx);
 
 /*
- * Life cycle: INIT is a reset that keeps the PMU; x86_pmu_sync() comes before
- * a save, x86_pmu_restart() behind a load.
+ * Life cycle: INIT is a reset between x86_pmu_init_begin() and
+ * x86_pmu_init_end(), which keeps the PMU.
  */
 void x86_pmu_reset(X86CPU *cpu);
 void x86_pmu_init_begin(X86CPU *cpu);
 void x86_pmu_init_end(X86CPU *cpu);
-void x86_pmu_sync(X86CPU *cpu);
-void x86_pmu_restart(X86CPU *cpu);
+
+/*
+ * Migration: x86_pmu_pre_save() brings all registers up to date,
+ * x86_pmu_post_load() starts to count from what has been loaded. It returns
+ * -EINVAL, with a report, if the stream has no PMU and this CPU has one.
+ */
+void x86_pmu_pre_save(X86CPU *cpu);
+int x86_pmu_post_load(X86CPU *cpu);
+extern const VMStateDescription vmstate_x86_pmu_setup;
 extern const VMStateDescription vmstate_x86_pmu;
 
 /*
@@ -137,6 +146,11 @@ bool x86_pmu_rdpmc(CPUX86State *env, uint32_t index, uint64_t *val,
                    uintptr_t ra);
 
 #else
+
+static inline bool x86_pmu_exists(X86CPU *cpu)
+{
+    return false;
+}
 
 static inline uint64_t x86_pmu_supported_features(X86CPU *cpu, FeatureWord w)
 {
@@ -173,12 +187,13 @@ static inline void x86_pmu_init_end(X86CPU *cpu)
 {
 }
 
-static inline void x86_pmu_sync(X86CPU *cpu)
+static inline void x86_pmu_pre_save(X86CPU *cpu)
 {
 }
 
-static inline void x86_pmu_restart(X86CPU *cpu)
+static inline int x86_pmu_post_load(X86CPU *cpu)
 {
+    return 0;
 }
 
 static inline void x86_pmu_int_failed(CPUX86State *env)

@@ -149,9 +149,9 @@ static void case_no_pmu_intel(void)
     uint64_t v;
 
     case_no_pmu();
-    check("RDPMC 0", NO_STEP, rdpmc_safe(0, &v), VEC_GP);
-    check("RDPMC 64", NO_STEP, rdpmc_safe(64, &v), VEC_GP);
-    check("RDPMC fixed 0", NO_STEP, rdpmc_safe(RDPMC_FIXED, &v), VEC_GP);
+    check("RDPMC 0", NO_STEP, rdpmc_safe(0, &v), VEC_UD);
+    check("RDPMC 64", NO_STEP, rdpmc_safe(64, &v), VEC_UD);
+    check("RDPMC fixed 0", NO_STEP, rdpmc_safe(RDPMC_FIXED, &v), VEC_UD);
 }
 
 static void case_no_full_width(void)
@@ -2132,6 +2132,34 @@ static void case_migrate(void)
     check("DEBUGCTL", NO_STEP, rdmsr(MSR_DEBUGCTL), DEBUGCTL_FREEZE_SMM);
     check("EVTSEL1", NO_STEP, rdmsr(MSR_EVTSEL(1)),
           EV_INSNS | EVTSEL_USR | EVTSEL_INT | EVTSEL_EN);
+}
+
+/* RESET leaves bits in GLOBAL_CTRL, and so does the start of QEMU. */
+static void case_migrate_zero(void)
+{
+    pmu_reset();
+    wait_for_host();
+    check("GLOBAL_CTRL", NO_STEP, rdmsr(MSR_GLOBAL_CTRL), 0);
+}
+
+/* Counters are frozen; without a look at the PMU, its interrupt comes. */
+static void case_migrate_pending(void)
+{
+    Cpu *cpu = this_cpu();
+    int i;
+
+    pmu_reset();
+    apic_write(APIC_LVTPC, LVT_NMI);
+    wrmsr(MSR_EVTSEL(0), EV_INSNS | EVTSEL_OS | EVTSEL_EN);
+    wrmsr(MSR_STATUS_SET, STATUS_FROZEN);
+    wrmsr(MSR_GLOBAL_CTRL, COUNTERS_MASK);
+    wait_for_host();
+    for (i = 0; i < 1000; i++) {
+        asm volatile("pause" : : : "memory");
+    }
+    check("interrupts", NO_STEP, *(volatile unsigned *)&cpu->pmis, 1);
+    check_range("counter", NO_STEP, rdmsr(MSR_PMC(0)), 1000, 100000);
+    pmu_reset();
 }
 
 static uint64_t random_value(void)

@@ -26,6 +26,8 @@
     X(no_full_width, "registers/no-full-width", CASE_MANUAL)                \
     X(values, "values", CASE_MANUAL)                                        \
     X(migrate, "migrate", CASE_MANUAL)                                      \
+    X(migrate_zero, "migrate/zero", CASE_MANUAL)                            \
+    X(migrate_pending, "migrate/pending", CASE_MANUAL)                      \
     X(endless, "stop/endless", CASE_MANUAL)                                 \
     X(monkey, "bad-input/random", CASE_MANUAL)                              \
     X(cpuid, "cpuid", 0)                                                    \
@@ -95,6 +97,8 @@
     X(td_migrate, "migrate/counting", CASE_MANUAL)                          \
     X(td_migrate_overflow, "migrate/overflow", CASE_MANUAL)                 \
     X(td_migrate_models, "migrate/models", CASE_MANUAL)                     \
+    X(td_freeze_stop, "migrate/freeze", CASE_MANUAL)                        \
+    X(td_migrate_filter, "migrate/filter", CASE_MANUAL)                     \
     X(td_values, "values", CASE_MANUAL)                                     \
     X(td_random, "bad-input/random", CASE_MANUAL)                           \
     X(td_metrics, "registers/metrics", 0)                                   \

@@ -66,7 +66,7 @@
 #define CONFIG_EXACT        0x1000  /* no interrupt waits for a block's end */
 
 /* In front of what some bodies wait for */
-#define LAG_NOPS            64
+#define LOOSE_NOPS            64
 
 /*
  * The first words of the image are a command to run without the qtest, and

@@ -420,6 +420,14 @@ static void run_case(unsigned command)
     }
 }
 
+void wait_for_host(void)
+{
+    MAILBOX(MAILBOX_PHASE) = 1;
+    while (MAILBOX(MAILBOX_PHASE) != 2) {
+        asm volatile("pause" : : : "memory");
+    }
+}
+
 /* -------------------------------------------------------------- Set-up */
 
 static void setup_cpu(unsigned index)

@@ -268,6 +268,8 @@ void check_range(const char *name, int index, uint64_t got, uint64_t min,
                  uint64_t max);
 /* What is in front of the name of the rules that follow */
 void context(const char *name);
+/* Phase 1 until the qtest sets phase 2 */
+void wait_for_host(void);
 /* A number that is no rule, but the same in each run. */
 void value(const char *name, int index, uint64_t got);
 void text(const char *s);

@@ -537,24 +537,41 @@ td_expensive_end:
     ret
 
 /* To be called at any of the NOPs */
-BODY td_lag_halt
-    .rept   LAG_NOPS
+BODY td_loose_halt
+    .rept   LOOSE_NOPS
     nop
     .endr
-    .globl  td_lag_hlt
-td_lag_hlt:
+    .globl  td_loose_hlt
+td_loose_hlt:
     hlt
     nop
     ret
 
-BODY td_lag_fault
-    .rept   LAG_NOPS
+BODY td_loose_fault
+    .rept   LOOSE_NOPS
     nop
     .endr
     lock incl (%rdi)            /* of 3 bytes, and not cheap */
     nop
-    .globl  td_lag_fault_ret
-td_lag_fault_ret:
+    .globl  td_loose_fault_ret
+td_loose_fault_ret:
+    ret
+
+/* Blocks end with their page, and so behind OUT, which stops QEMU. */
+    .balign 4096
+    .skip   4096 - LOOSE_NOPS - 2 - 5 - 1
+    .globl  body_td_loose_stop
+body_td_loose_stop:
+    mov     %edi, %edx
+    mov     $1, %eax
+    .rept   LOOSE_NOPS
+    nop
+    .endr
+    out     %al, %dx
+    nop
+    nop
+    .globl  td_loose_stop_ret
+td_loose_stop_ret:
     ret
 
     .section .rodata.steps, "a"

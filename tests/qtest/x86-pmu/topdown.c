@@ -502,15 +502,6 @@ static bool is_vector(const Block *b)
     return b->run == block_sse || b->run == block_avx;
 }
 
-/* A program that takes turns with the qtest */
-static void wait_for_host(void)
-{
-    MAILBOX(MAILBOX_PHASE) = 1;
-    while (MAILBOX(MAILBOX_PHASE) != 2) {
-        asm volatile("pause" : : : "memory");
-    }
-}
-
 static bool hook_host(Frame *f)
 {
     if (f->vector != VEC_BP) {
@@ -1738,7 +1729,7 @@ static unsigned call_quarters(void)
     return sum(&l, ALL_LEAVES);
 }
 
-#define LAG_PAGE            0x420000
+#define LOOSE_PAGE            0x420000
 
 /* Counter 2 is to interrupt by an NMI when it has counted @n. */
 static void start_event(uint16_t code, unsigned n, uint64_t rings)
@@ -1782,12 +1773,12 @@ static void case_td_skid(void)
 
     /* A fault takes back what would have reached it: PUSH does, JMP is next */
     context("fault");
-    start_event(EV_SLOTS, call_quarters() / 4 + LAG_NOPS + 1, EVTSEL_OS);
-    set_present(LAG_PAGE, false);
+    start_event(EV_SLOTS, call_quarters() / 4 + LOOSE_NOPS + 1, EVTSEL_OS);
+    set_present(LOOSE_PAGE, false);
     cpu->hook = skip_page_fault;
-    kernel(body_td_lag_fault, LAG_PAGE);
+    kernel(body_td_loose_fault, LOOSE_PAGE);
     cpu->hook = NULL;
-    set_present(LAG_PAGE, true);
+    set_present(LOOSE_PAGE, true);
     check("interrupts", NO_STEP, cpu->pmis, 1);
     check("RIP", NO_STEP, cpu->pmi_rip,
           (uintptr_t)&trap_stubs[16 * VEC_PF + 2]);
@@ -1897,11 +1888,11 @@ static void case_td_loose(void)
     context("HLT");
     for (n = 1; n < 20; n++) {
         k = (cycles(n) - call_quarters()) / 4 - 1;
-        if (k <= LAG_NOPS) {
+        if (k <= LOOSE_NOPS) {
             start_event(EV_CYCLES, n, EVTSEL_OS);
-            kernel((void (*)(void))(td_lag_hlt - k), 0);
+            kernel((void (*)(void))(td_loose_hlt - k), 0);
             check("interrupts", n, cpu->pmis, 1);
-            check("RIP", n, cpu->pmi_rip, (uintptr_t)td_lag_hlt + 1);
+            check("RIP", n, cpu->pmi_rip, (uintptr_t)td_loose_hlt + 1);
         }
     }
 
@@ -1973,25 +1964,58 @@ static void case_td_loose_fault(void)
     Cpu *cpu = this_cpu();
     unsigned n;
 
-    set_present(LAG_PAGE, false);
+    set_present(LOOSE_PAGE, false);
     for (n = 5; n < 8; n++) {
         context("not looked at");
         start_event(EV_CYCLES, n, EVTSEL_USR);
         cpu->hook = skip_page_fault;
-        user(body_td_lag_fault, LAG_PAGE);
+        user(body_td_loose_fault, LOOSE_PAGE);
         check("interrupts", n, cpu->pmis, 1);
         check("status", n, cpu->pmi_status & ~STATUS_METRICS, BIT(2));
 
         context("looked at");
         start_event(EV_CYCLES, n, EVTSEL_USR);
         cpu->hook = hook_loose_status;
-        user(body_td_lag_fault, LAG_PAGE);
+        user(body_td_loose_fault, LOOSE_PAGE);
         check("status", n, cpu->events, all_exact() ? 0 : BIT(2));
         check("interrupts", n, cpu->pmis, 1);
     }
     cpu->hook = NULL;
-    set_present(LAG_PAGE, true);
+    set_present(LOOSE_PAGE, true);
     context("");
+}
+
+static bool hook_freeze(Frame *f)
+{
+    if (f->vector != VEC_NMI) {
+        return false;
+    }
+    this_cpu()->events = rdmsr(MSR_PMC(0));
+    pmi_acknowledge();
+    return true;
+}
+
+/*
+ * QEMU stops behind an OUT. The interrupt that freezes the counters there, or
+ * shortly before or after that, comes before the body ends.
+ */
+static void case_td_freeze_stop(void)
+{
+    uint64_t n = MAILBOX_64(MAILBOX_ARG2);
+    Cpu *cpu = this_cpu();
+
+    start_event(EV_INSNS, n, EVTSEL_OS);
+    program(0, EV_INSNS | EVTSEL_OS);
+    wrmsr(MSR_DEBUGCTL, DEBUGCTL_FREEZE);
+    cpu->hook = hook_freeze;
+    kernel(body_td_loose_stop, MAILBOX_64(MAILBOX_ARG));
+    cpu->hook = NULL;
+    check("interrupts", n, cpu->pmis, 1);
+    check("status", n, cpu->pmi_status & ~STATUS_METRICS,
+          BIT(2) | STATUS_FROZEN);
+    check("instructions", n, cpu->events, n);
+    check_range("RIP", n, cpu->pmi_rip, (uintptr_t)body_td_loose_stop,
+                (uintptr_t)td_loose_stop_ret);
 }
 
 /* There, when it comes depends on the models; but it comes once. */
@@ -2602,6 +2626,37 @@ static void case_td_migrate_overflow(void)
     check_slots("slots", NO_STEP, METRICS_LIMIT - n, &all);
     add_written(&all, METRICS_LIMIT - n, SOME_METRICS);
     check_near("METRICS", NO_STEP, metrics(), &all);
+}
+
+/*
+ * Filters look at all that has been counted since the counter was enabled: the
+ * numbers are the same whatever the qtest does in the middle.
+ */
+static void case_td_migrate_filter(void)
+{
+    static const uint64_t selects[GP_COUNTERS] = {
+        EV_INSNS | EVTSEL_CMASK(2),
+        EV_INSNS | EVTSEL_CMASK(3) | EVTSEL_INV,
+        EV_INSNS | EVTSEL_EDGE,
+        EV_BRANCHES | EVTSEL_CMASK(1) | EVTSEL_EDGE,
+        EV_CYCLES | EVTSEL_CMASK(1) | EVTSEL_INV | EVTSEL_EDGE,
+        EV_BACKEND | EVTSEL_CMASK(1),
+        EV_RETIRING | EVTSEL_CMASK(6) | EVTSEL_INV,
+        EV_BACKEND,
+    };
+    int i;
+
+    start(FIXED_USR);
+    for (i = 0; i < GP_COUNTERS; i++) {
+        program(i, selects[i] | EVTSEL_USR);
+    }
+    this_cpu()->hook = hook_host;
+    user(body_td_halves, 333);
+    this_cpu()->hook = NULL;
+    for (i = 0; i < GP_COUNTERS; i++) {
+        value("counter", i, rdmsr(MSR_PMC(i)));
+    }
+    check_range("packed", NO_STEP, rdmsr(MSR_PMC(0)), 1, 1000);
 }
 
 /* --------------------------------------------------- The same in each run */

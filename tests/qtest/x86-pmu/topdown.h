@@ -24,7 +24,7 @@
 #define TOPDOWN_BODIES(X)                                                   \
     X(td_mixed) X(td_syscalls) X(td_halves) X(td_until_host)                \
     X(td_rdpmc_metrics) X(td_reads) X(td_expensive)                         \
-    X(td_lag_halt) X(td_lag_fault)
+    X(td_loose_halt) X(td_loose_fault) X(td_loose_stop)
 
 #define X(name) void block_##name(void);
 BLOCKS(X)
@@ -52,7 +52,7 @@ extern const TdStep td_steps[], td_steps_end[];
 
 extern const uint8_t td_halves_second[], td_expensive_end[];
 
-/* HLT of td_lag_halt, RET of td_lag_fault */
-extern const uint8_t td_lag_hlt[], td_lag_fault_ret[];
+/* HLT of td_loose_halt, and RET of the other two */
+extern const uint8_t td_loose_hlt[], td_loose_fault_ret[], td_loose_stop_ret[];
 
 #endif

@@ -197,6 +197,8 @@ void x86_pmu_deliver(X86CPU *cpu)
             BQL_LOCK_GUARD();
             apic_deliver_pmi(cpu->apic_state);
         }
+        /* The accelerator may have counted only for the deadline of this */
+        x86_pmu_reconfigure(cpu);
     }
 }
 
@@ -293,7 +295,8 @@ void x86_pmu_reconfigure(X86CPU *cpu)
 {
     X86PMU *pmu = cpu->pmu;
     unsigned lanes = 0;
-    bool on = false;
+    /* A pending interrupt needs a deadline, also if no counter counts */
+    bool on = pmu->irq_pending;
     unsigned i;
 
     for (i = 0; i < PMU_COUNTERS; i++) {
@@ -329,6 +332,30 @@ void x86_pmu_reconfigure(X86CPU *cpu)
     if (on) {
         x86_pmu_set_due(cpu);
     }
+}
+
+void x86_pmu_continue(X86CPU *cpu)
+{
+    static const PMUConfig none;
+    X86PMU *pmu = cpu->pmu;
+    unsigned i;
+
+    for (i = 0; i < PMU_COUNTERS; i++) {
+        PMUConfig c = x86_pmu_config(&cpu->env, i, &none);
+        X86PMURun *run = &pmu->run[i];
+        const PMUEvent *e = i < PMU_GP ? x86_pmu_find_event(run->rest_of)
+                                       : c.event;
+
+        run->rest = MIN(run->rest, x86_pmu_event_parts(cpu, e) - 1);
+        if (c.cmask || c.edge) {
+            run->event = MIN(run->event,
+                             x86_pmu_event_sum(cpu, c.event, c.domains));
+        }
+        run->cycles = MIN(run->cycles,
+                          x86_pmu_event_sum(cpu, x86_pmu_cycles, c.domains));
+        pmu->config[i] = c;
+    }
+    x86_pmu_reconfigure(cpu);
 }
 
 static void x86_pmu_deadline(CPUState *cs)

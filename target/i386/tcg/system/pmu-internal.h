@@ -1,12 +1,14 @@
 /*
  * The parts of the PMU of Intel CPUs under TCG
  *
- *  pmu.c           life cycle: CPUID, reset, INIT, migration
- *  pmu-regs.c      MSRs and RDPMC
- *  pmu-counters.c  counters, overflow, interrupts
- *  pmu-events.c    what the events count
- *  pmu-topdown.c   the categories of slots, PERF_METRICS, the properties
- *  pmu-precise.c   branch predictors and caches
+ *  pmu.c             life cycle: CPUID, realize, reset, INIT
+ *  pmu-properties.c  properties of the CPU: pmu-model, topdown-mix, ...
+ *  pmu-regs.c        MSRs and RDPMC
+ *  pmu-counters.c    counters, overflow, interrupts
+ *  pmu-events.c      what the events count
+ *  pmu-topdown.c     the categories of slots, PERF_METRICS
+ *  pmu-precise.c     branch predictors and caches
+ *  pmu-vmstate.c     migration
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -26,6 +28,15 @@
 #define PMU_SLOTS               (PMU_GP + 3)    /* the counter of slots */
 #define PMU_WIDTH               48
 #define PMU_MASK                MAKE_64BIT_MASK(0, PMU_WIDTH)
+
+/* Slots after which the metrics overflow, by default */
+#define PMU_METRICS_OVF         (PMU_MASK + 1)
+
+/* The unit of topdown-mix: millionths */
+#define TOPDOWN_MIX_WHOLE       1000000
+
+/* Room for the text of pmu-vmstate.c that says what the PMU is like */
+#define PMU_SETUP_SIZE          512
 
 /* PERF_CAPABILITIES */
 #define PMU_CAP_FULL_WRITE      BIT_ULL(13)
@@ -101,7 +112,7 @@ typedef struct PMUEvent {
     uint8_t index;
 } PMUEvent;
 
-/* What the registers say of a counter */
+/* What the registers say of a counter; rebuilt from them after migration */
 typedef struct PMUConfig {
     uint16_t code;          /* unit mask and event select */
     const PMUEvent *event;
@@ -114,13 +125,16 @@ typedef struct PMUConfig {
 
 /**
  * X86PMUTopDown: state behind PERF_METRICS, in quarters of a slot
- * @active: it counts now
- * @fresh: slots have been counted since the register was written
- * @part: the categories since the restart, @total: all slots
- * @seen: the same of all time, in the domains of the counter of slots, when
- *        @part and @total were brought up to date
- * @split: with a pinned mix, the categories when that was set...
- * @split_at: ...and the slots, for each domain
+ * @active: the metrics count now (not migrated: x86_topdown_start() sets it)
+ * @fresh: slots have been counted since software wrote PERF_METRICS
+ * @part: slots of each category since the last restart of the metrics
+ * @total: all slots since then
+ * @seen: slots of each category since the CPU started, in the domains of the
+ *        counter of slots, when @part was updated last (not migrated:
+ *        x86_topdown_start() sets it)
+ * @seen_total: all slots of these (not migrated, the same)
+ * @split: with a pinned mix, slots of each category when the mix was set
+ * @split_at: all slots when the mix was set
  */
 typedef struct X86PMUTopDown {
     bool active;
@@ -134,7 +148,7 @@ typedef struct X86PMUTopDown {
 } X86PMUTopDown;
 
 /**
- * X86PMURun: a counter that counts
+ * X86PMURun: a counter that counts; all of it is migrated
  * @event: what its event had come to when it was brought up to date last; with
  *         a filter, when it started
  * @cycles: and the cycles then
@@ -151,16 +165,27 @@ typedef struct X86PMURun {
     uint16_t rest_of;
 } X86PMURun;
 
+/* How far the state of the CPU has been loaded from a migration stream */
+typedef enum PMUIncoming {
+    PMU_INCOMING_NONE,      /* no section of the PMU yet */
+    PMU_INCOMING_SETUP,     /* the stream's PMU is like this one */
+    PMU_INCOMING_STATE,     /* and its state is here */
+} PMUIncoming;
+
 /**
  * X86PMU: state that is not in the registers
- * @config: what the counters count now, general before fixed
+ * @config: what the counters count now, general before fixed (not migrated:
+ *          the registers tell)
  * @run: see X86PMURun
- * @width: slots per cycle
- * @model: where the categories of slots come from
- * @level: of PERF_METRICS, 1 or 2
- * @in_init: the current reset is an INIT
+ * @width: slots per cycle (migrated as part of @setup)
+ * @model: where the categories of slots come from (migrated as part of @setup)
+ * @level: of PERF_METRICS, 1 or 2 (migrated as part of @setup)
+ * @in_init: the current reset is an INIT (not migrated: false between resets)
  * @irq_pending: an interrupt to be delivered by the vCPU's thread
+ * @topdown: see X86PMUTopDown
  * @saved: the totals of the accelerator, in the migration stream
+ * @setup: what the PMU is like, as text, in the migration stream
+ * @incoming: see PMUIncoming (not migrated: it is about loading)
  */
 typedef struct X86PMU {
     PMUConfig config[PMU_COUNTERS];
@@ -172,6 +197,8 @@ typedef struct X86PMU {
     bool irq_pending;
     X86PMUTopDown topdown;
     uint64_t saved[X86_COUNT_DOMAINS * X86_COUNT_TOTALS];
+    uint8_t setup[PMU_SETUP_SIZE];
+    PMUIncoming incoming;
 } X86PMU;
 
 /*
@@ -205,6 +232,12 @@ void x86_pmu_fold(X86CPU *cpu, uintptr_t ra);
  * accelerator counts from the next instruction on, and the deadlines.
  */
 void x86_pmu_reconfigure(X86CPU *cpu);
+
+/*
+ * The registers, the totals of the accelerator, and X86PMU.run have been
+ * loaded: validate X86PMU.run, and let all counters go on from there.
+ */
+void x86_pmu_continue(X86CPU *cpu);
 
 /*
  * Deliver a pending interrupt through the local APIC, if there is one. The
@@ -250,8 +283,6 @@ int64_t x86_pmu_units_of(X86CPU *cpu, uint64_t quarters);
  * pmu-topdown.c
  */
 
-bool x86_topdown_realize(X86CPU *cpu, Error **errp);
-
 /* Does the CPU have PERF_METRICS? */
 bool x86_topdown_available(CPUX86State *env);
 
@@ -261,6 +292,15 @@ unsigned x86_topdown_lanes(X86CPU *cpu);
 /* The categories that the @total of a domain consists of */
 void x86_topdown_split(X86CPU *cpu, unsigned domain, const uint64_t *total,
                        uint64_t *part);
+
+/* Keep level 2 within level 1, and that adding up to the total. */
+void x86_topdown_clip(X86PMUTopDown *t);
+
+/*
+ * Change topdown-mix, on the vCPU's thread: slots that have been counted keep
+ * their categories.
+ */
+void x86_topdown_change_mix(X86CPU *cpu, const uint32_t *mix);
 
 /* All of these are called when the counts are up to date. */
 void x86_topdown_update(X86CPU *cpu);
@@ -275,8 +315,16 @@ void x86_topdown_restart(X86CPU *cpu);
  */
 uint64_t x86_topdown_left(X86CPU *cpu);
 
-extern const VMStateDescription vmstate_x86_topdown;
-extern const VMStateDescription vmstate_x86_pmu_mix;
+/*
+ * pmu-properties.c
+ */
+
+/* Do the properties of the CPU agree with each other, and with other CPUs? */
+bool x86_pmu_check_properties(X86CPU *cpu, Error **errp);
+bool x86_pmu_check_others(X86CPU *cpu, Error **errp);
+
+/* Is this a mix, from the user or from a migration stream? */
+bool x86_topdown_check_mix(const uint32_t *mix, Error **errp);
 
 /*
  * pmu-precise.c
@@ -286,6 +334,4 @@ void x86_pmu_precise_new(X86CPU *cpu);
 void x86_pmu_precise_free(X86CPU *cpu);
 void x86_pmu_precise_reset(X86CPU *cpu);
 void x86_pmu_precise_drain(X86CPU *cpu);
-extern const VMStateDescription vmstate_x86_pmu_precise;
-
 #endif

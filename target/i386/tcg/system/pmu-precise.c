@@ -12,7 +12,6 @@
 #include "qemu/osdep.h"
 #include "cpu.h"
 #include "exec/helper-proto.h"
-#include "migration/vmstate.h"
 #include "qemu/memalign.h"
 #include "tcg/pmu-precise.h"
 #include "pmu-internal.h"
@@ -161,30 +160,3 @@ void helper_pmu_ret(CPUX86State *env)
         precise_mispredict(env);
     }
 }
-
-static int precise_post_load(void *opaque, int version_id)
-{
-    X86PMUPrecise *p = opaque;
-
-    p->top %= X86_PMU_RETURNS;
-    return 0;
-}
-
-/* Nothing is to be drained when it is saved */
-const VMStateDescription vmstate_x86_pmu_precise = {
-    .name = "cpu/tcg_pmu/precise/state",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .post_load = precise_post_load,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT64_ARRAY(l1i, X86PMUPrecise, X86_PMU_L1_LINES),
-        VMSTATE_UINT64_ARRAY(l1d, X86PMUPrecise, X86_PMU_L1_LINES),
-        VMSTATE_UINT64_ARRAY(llc, X86PMUPrecise, X86_PMU_LLC_LINES),
-        VMSTATE_UINT8_ARRAY(gshare, X86PMUPrecise, X86_PMU_GSHARE),
-        VMSTATE_UINT32(history, X86PMUPrecise),
-        VMSTATE_UINT64_ARRAY(target, X86PMUPrecise, X86_PMU_TARGETS),
-        VMSTATE_UINT64_ARRAY(returns, X86PMUPrecise, X86_PMU_RETURNS),
-        VMSTATE_UINT8(top, X86PMUPrecise),
-        VMSTATE_END_OF_LIST()
-    }
-};

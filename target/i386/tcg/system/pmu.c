@@ -1,25 +1,27 @@
 /*
- * Intel's architectural performance monitoring, version 5, under TCG
+ * PMU of Intel CPUs under TCG: life cycle
  *
- * Eight general and four fixed counters per vCPU, on top of the accelerator's
- * counts of retired instructions (accel/tcg/insn-count.h): a counter is a
- * value and what its event had counted at that time, and nothing happens
- * until somebody looks. Counters that interrupt on overflow have a deadline.
+ * A CPU with pmu=on has Intel's architectural performance monitoring, version
+ * 5: eight general and four fixed counters. The PMU is made when the CPU is
+ * realized, which also turns on its CPU features, and reset and INIT treat its
+ * registers as the manual says. The other parts are in the files that
+ * pmu-internal.h lists.
  *
  * All counts are functions of the guest's instructions alone:
  *  - instructions, branches of all kinds, loads, and stores are exact;
- *  - cycles are the slots of count.c.inc, divided by the width of the model;
- *    reference cycles are the same. Halted time does not count;
- *  - the categories that slots belong to are those of pmu-topdown.c;
+ *  - cycles are issue slots, which have fixed prices for each kind of
+ *    instruction (count.c.inc), divided by the width of the CPU model.
+ *    Reference cycles are the same as cycles. Halted time does not count;
+ *  - the category of each slot comes from pmu-topdown.c;
  *  - mispredicted branches and references to and misses of the last level
  *    cache are fixed shares (1/64 of the conditional branches, 1/64 of the
- *    loads for misses and 1/16 more for references), unless there are the
- *    models of pmu-precise.c;
+ *    loads for misses and 1/16 more for references), unless pmu-precise.c
+ *    models branch predictors and caches;
  *  - all other events are accepted, and count 0.
  *
  * Left out: PEBS, BTS, LBR, Processor Trace, uncore, AnyThread, TSX, and
  * FREEZE_IN_SMM (stored without effect). CMASK, INV, and EDGE work on totals,
- * not on single cycles, which do not exist here: see x86_pmu_count().
+ * because there are no single cycles to look at: see x86_pmu_count().
  *
  * Reference: Intel 64 and IA-32 Architectures Software Developer's Manual,
  * volume 3, chapter "Performance Monitoring", and volume 4 for the MSRs.
@@ -32,24 +34,16 @@
 #include "qemu/osdep.h"
 #include "cpu.h"
 #include "accel/tcg/insn-count.h"
-#include "hw/i386/apic.h"
-#include "hw/registerfields.h"
-#include "migration/vmstate.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
-#include "qemu/main-loop.h"
-#include "system/replay.h"
 #include "system/tcg.h"
-#include "target/i386/trace.h"
-#include "tcg/helper-tcg.h"
-#include "tcg/pmu-precise.h"
 #include "pmu-internal.h"
 
 /* Slots per cycle of models that are not known */
 #define PMU_LEAST_WIDTH         4
 
 /*
- * Properties
+ * Features and CPUID
  */
 
 static bool x86_pmu_possible(X86CPU *cpu)
@@ -143,23 +137,19 @@ static void x86_pmu_set_limit(X86CPU *cpu)
 
 bool x86_pmu_realize(X86CPU *cpu, Error **errp)
 {
+    const X86PMUOptions *o = &cpu->pmu_options;
     unsigned width, level;
 
-    if (!cpu->enable_pmu && cpu->pmu_options.given) {
+    if (o->given && !x86_pmu_possible(cpu)) {
         error_setg(errp, "pmu-model, topdown-mix, pmu-width, and "
-                   "pmu-metrics-ovf need pmu=on");
+                   "pmu-metrics-ovf need %s",
+                   cpu->enable_pmu ? "a CPU model of Intel" : "pmu=on");
         return false;
     }
-    if (!cpu->enable_pmu) {
-        return true;
-    }
     if (!x86_pmu_possible(cpu)) {
-        if (cpu->pmu_options.given) {
-            error_setg(errp, "pmu-model, topdown-mix, pmu-width, and "
-                       "pmu-metrics-ovf need a CPU model of Intel");
-            return false;
-        }
-        if (insn_count_available()) {
+        if (!cpu->enable_pmu) {
+            /* Nobody expects a PMU */
+        } else if (insn_count_available()) {
             warn_report_once("pmu=on has no effect: under TCG, only CPU "
                              "models of Intel have a PMU, such as "
                              "Icelake-Server-v6");
@@ -167,16 +157,23 @@ bool x86_pmu_realize(X86CPU *cpu, Error **errp)
             warn_report_once("pmu=on has no effect: TCG counts nothing on "
                              "32-bit hosts");
         }
-        return true;
+        return x86_pmu_check_others(cpu, errp);
+    }
+    if (!x86_pmu_check_properties(cpu, errp)) {
+        return false;
     }
     x86_pmu_microarchitecture(&cpu->env, &width, &level);
     cpu->pmu = g_new0(X86PMU, 1);
-    cpu->pmu->width = cpu->pmu_options.width ?: width;
+    cpu->pmu->width = o->width ?: width;
     cpu->pmu->level = MAX(level, 1);
-    x86_pmu_set_limit(cpu);
-    if (!x86_topdown_realize(cpu, errp)) {
+    cpu->pmu->model = o->model;
+    if (!x86_pmu_check_others(cpu, errp)) {
         x86_pmu_unrealize(cpu);
         return false;
+    }
+    x86_pmu_set_limit(cpu);
+    if (o->model == X86_PMU_PRECISE) {
+        x86_pmu_precise_new(cpu);
     }
     return true;
 }
@@ -185,6 +182,11 @@ void x86_pmu_unrealize(X86CPU *cpu)
 {
     x86_pmu_precise_free(cpu);
     g_clear_pointer(&cpu->pmu, g_free);
+}
+
+bool x86_pmu_exists(X86CPU *cpu)
+{
+    return cpu->pmu != NULL;
 }
 
 unsigned x86_pmu_width(CPUX86State *env)
@@ -214,28 +216,32 @@ void x86_pmu_cpuid(X86CPU *cpu, uint32_t *eax, uint32_t *ebx,
 }
 
 /*
- * Life cycle
+ * Reset and INIT
  */
 
 void x86_pmu_reset(X86CPU *cpu)
 {
-    if (cpu->pmu && !cpu->pmu->in_init) {
+    X86PMU *pmu = cpu->pmu;
+
+    if (pmu && !pmu->in_init) {
         /* All other registers are 0 */
         cpu->env.msr_global_ctrl = PMU_GP_MASK;
-        cpu->pmu->irq_pending = false;
-        memset(cpu->pmu->run, 0, sizeof(cpu->pmu->run));
+        pmu->irq_pending = false;
+        pmu->incoming = PMU_INCOMING_NONE;
+        memset(pmu->run, 0, sizeof(pmu->run));
         x86_topdown_restart(cpu);
         if (cpu->pmu_precise) {
             x86_pmu_precise_reset(cpu);
         }
-        x86_pmu_restart(cpu);
+        x86_pmu_reconfigure(cpu);
     }
 }
 
+/* INIT clears only DEBUGCTL: all counters keep their values, and go on. */
 void x86_pmu_init_begin(X86CPU *cpu)
 {
     if (cpu->pmu) {
-        x86_pmu_sync(cpu);
+        x86_pmu_fold(cpu, 0);
         cpu->pmu->in_init = true;
     }
 }
@@ -244,140 +250,8 @@ void x86_pmu_init_end(X86CPU *cpu)
 {
     if (cpu->pmu) {
         cpu->pmu->in_init = false;
-        x86_pmu_restart(cpu);
-    }
-}
-
-void x86_pmu_sync(X86CPU *cpu)
-{
-    if (cpu->pmu) {
-        x86_pmu_fold(cpu, 0);
-        cpu->env.msr_perf_metrics = x86_topdown_read(cpu);
-    }
-}
-
-void x86_pmu_restart(X86CPU *cpu)
-{
-    if (cpu->pmu) {
-        insn_count_sync(CPU(cpu), 0);
-        memset(cpu->pmu->config, 0, sizeof(cpu->pmu->config));
+        /* INIT of the local APIC drops its interrupts */
+        cpu->pmu->irq_pending = false;
         x86_pmu_reconfigure(cpu);
     }
 }
-
-/*
- * Migration: the registers are in sections that QEMU has had for KVM. The
- * totals come along because they hold the fractions of cycles.
- */
-
-static bool x86_pmu_needed(void *opaque)
-{
-    X86CPU *cpu = opaque;
-
-    return cpu->pmu != NULL;
-}
-
-static int x86_pmu_pre_save(void *opaque)
-{
-    X86CPU *cpu = opaque;
-    unsigned d;
-
-    for (d = 0; d < X86_COUNT_DOMAINS; d++) {
-        memcpy(&cpu->pmu->saved[d * X86_COUNT_TOTALS],
-               cpu->insn_count.total[d],
-               X86_COUNT_TOTALS * sizeof(uint64_t));
-    }
-    return 0;
-}
-
-static int x86_pmu_post_load(void *opaque, int version_id)
-{
-    X86CPU *cpu = opaque;
-    CPUX86State *env = &cpu->env;
-    unsigned d, i;
-
-    /* A stream may come from anywhere: keep to what software can set */
-    for (i = 0; i < PMU_COUNTERS; i++) {
-        *x86_pmu_value(env, i) &= PMU_MASK;
-    }
-    for (i = 0; i < PMU_GP; i++) {
-        env->msr_gp_evtsel[i] &= PMU_EVTSEL_MASK;
-    }
-    env->msr_fixed_ctr_ctrl &= PMU_FIXED_CTRL_MASK;
-    env->msr_global_ctrl &= x86_pmu_ctrl_mask(env);
-    env->msr_global_status &= x86_pmu_status_mask(env);
-    env->msr_debugctl &= PMU_DEBUGCTL_MASK;
-
-    insn_count_sync(CPU(cpu), 0);
-    for (d = 0; d < X86_COUNT_DOMAINS; d++) {
-        memcpy(cpu->insn_count.total[d],
-               &cpu->pmu->saved[d * X86_COUNT_TOTALS],
-               X86_COUNT_TOTALS * sizeof(uint64_t));
-    }
-    return 0;
-}
-
-static const VMStateDescription vmstate_x86_pmu_run = {
-    .name = "cpu/tcg_pmu/run",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT64(rest, X86PMURun),
-        VMSTATE_UINT16(rest_of, X86PMURun),
-        VMSTATE_END_OF_LIST()
-    }
-};
-
-static const VMStateDescription vmstate_x86_pmu_state = {
-    .name = "cpu/tcg_pmu/state",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .fields = (const VMStateField[]) {
-        VMSTATE_BOOL(irq_pending, X86PMU),
-        VMSTATE_STRUCT(topdown, X86PMU, 1, vmstate_x86_topdown,
-                       X86PMUTopDown),
-        VMSTATE_UINT64_ARRAY(saved, X86PMU,
-                             X86_COUNT_DOMAINS * X86_COUNT_TOTALS),
-        VMSTATE_STRUCT_ARRAY(run, X86PMU, PMU_COUNTERS, 1, vmstate_x86_pmu_run,
-                             X86PMURun),
-        VMSTATE_END_OF_LIST()
-    },
-};
-
-static bool x86_pmu_precise_needed(void *opaque)
-{
-    X86CPU *cpu = opaque;
-
-    return cpu->pmu_precise != NULL;
-}
-
-static const VMStateDescription vmstate_x86_pmu_with_precise = {
-    .name = "cpu/tcg_pmu/precise",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .needed = x86_pmu_precise_needed,
-    .fields = (const VMStateField[]) {
-        VMSTATE_STRUCT_POINTER(pmu_precise, X86CPU, vmstate_x86_pmu_precise,
-                               X86PMUPrecise),
-        VMSTATE_END_OF_LIST()
-    }
-};
-
-const VMStateDescription vmstate_x86_pmu = {
-    .name = "cpu/tcg_pmu",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .needed = x86_pmu_needed,
-    .pre_save = x86_pmu_pre_save,
-    .post_load = x86_pmu_post_load,
-    .fields = (const VMStateField[]) {
-        VMSTATE_UINT64(env.msr_debugctl, X86CPU),
-        VMSTATE_STRUCT_POINTER(pmu, X86CPU, vmstate_x86_pmu_state, X86PMU),
-        VMSTATE_END_OF_LIST()
-    },
-    .subsections = (const VMStateDescription *const[]) {
-        &vmstate_x86_pmu_with_precise,
-        &vmstate_x86_pmu_mix,
-        NULL
-    }
-};
