@@ -25,6 +25,7 @@
     X(modes_exchange, "modes/accesses-of-64-bit-code", 0)                   \
     X(modes_no_access, "modes/no-access", 0)                                \
     X(modes_vmmcall, "modes/vmmcall", 0)                                    \
+    X(modes_io, "modes/io-breakpoint", 0)                                   \
     X(modes_into, "modes/into", 0)                                          \
     X(modes_compat_32, "modes/32-bit-code", 0)                              \
     X(modes_compat_16, "modes/16-bit-code", 0)                              \

@@ -150,6 +150,16 @@ BODY vmmcall
     nop
     ret
 
+/* #DB after each OUT to the port of an I/O breakpoint */
+BODY io_breakpoint
+    nop
+    out     %al, $0x80
+    push    %rax
+    pop     %rax
+    out     %al, $0x80
+    nop
+    ret
+
 /* --------------------------------------------------- Code of other modes */
 
 /*

@@ -14,6 +14,7 @@
 
 #define VEC_OF              4
 #define CR4_OSXMMEXCPT      BIT(10)
+#define CR4_DE              BIT(3)
 #define EFER_SVME           BIT(12)
 
 void body_sse(void);
@@ -21,6 +22,7 @@ void body_avx(void);
 void body_exchange(void);
 void body_no_access(void);
 void body_vmmcall(void);
+void body_io_breakpoint(void);
 void run_mode(uint64_t entry);
 extern char modes_start[], modes_end[], modes_enable[];
 extern char modes_compat_32[], modes_compat_16[], modes_into_32[];
@@ -162,6 +164,28 @@ void case_modes_vmmcall(void)
     }
     this_cpu()->hook = NULL;
     wrmsr(MSR_EFER, efer);
+}
+
+/* OUT retires once, and so does what follows its trap. */
+static const Counts io_breakpoint = {
+    /* With INC and IRET of the handler */
+    6 + 2 * 2, { 2, 2, [LOADS] = 1 + 2 * 2, [STORES] = 1 + 2 }
+};
+
+void case_modes_io(void)
+{
+    uint64_t cr4 = read_cr4();
+
+    set_gate(VEC_DB, debug_return, 0);
+    write_cr4(cr4 | CR4_DE);
+    asm volatile("mov %0, %%dr0" : : "r" (0x80ull));
+    asm volatile("mov %0, %%dr7" : : "r" (0x20001ull));
+    payload_debugs = 0;
+    measure("I/O breakpoint", body_io_breakpoint, &io_breakpoint);
+    check("traps", NO_STEP, payload_debugs, 4);
+    asm volatile("mov %0, %%dr7" : : "r" (0ull));
+    write_cr4(cr4);
+    set_trap_gate(VEC_DB);
 }
 
 /* ------------------------------------------------------------ Other modes */
