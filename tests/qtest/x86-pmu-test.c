@@ -35,6 +35,15 @@ static void test_all(const void *data)
     guest_quit(&g);
 }
 
+/* With SVM, VMMCALL is translated to a helper, which raises #UD. */
+static void test_vmmcall(const void *data)
+{
+    Guest g = guest_init(data, 0);
+
+    guest_run(&g, GUEST_CASE(modes_vmmcall), 0, 0);
+    guest_quit(&g);
+}
+
 /* ------------------------------------------------- Properties and reset */
 
 static void test_reset(void)
@@ -394,6 +403,9 @@ int main(int argc, char **argv)
                         ICELAKE " -accel tcg,one-insn-per-tb=on", test_all);
     qtest_add_data_func("x86-pmu/all/single-thread",
                         ICELAKE " -smp 2 -accel tcg,thread=single", test_all);
+
+    qtest_add_data_func("x86-pmu/modes/vmmcall-with-svm", ICELAKE ",svm=on",
+                        test_vmmcall);
 
     qtest_add_func("x86-pmu/reset", test_reset);
     qtest_add_func("x86-pmu/no-full-width-write", test_no_full_width);

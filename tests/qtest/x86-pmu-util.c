@@ -23,6 +23,7 @@ static const struct {
     unsigned flags;
 } cases[GUEST_CASE(all_topdown)] = {
 #define X(sym, path, flags) [GUEST_CASE(sym)] = { path, flags },
+    MODES_CASES(X)
     PMU_CASES(X)
     TOPDOWN_CASES(X)
 #undef X

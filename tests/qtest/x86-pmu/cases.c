@@ -2266,6 +2266,7 @@ static void case_monkey(void)
 
 const GuestCase pmu_cases[GUEST_CASE(all)] = {
 #define X(sym, path, flags) [GUEST_CASE(sym)] = { case_##sym, flags, path },
+    MODES_CASES(X)
     PMU_CASES(X)
 #undef X
 };

@@ -18,6 +18,21 @@
 #define CASE_LAST           4       /* leaves the APIC in x2APIC mode */
 #define CASE_PRECISE        8       /* needs pmu-model=precise */
 
+/* In modes.c, and in one array with PMU_CASES */
+#define MODES_CASES(X)                                                      \
+    X(modes_sse, "modes/accesses-of-sse", 0)                                \
+    X(modes_avx, "modes/accesses-of-avx", 0)                                \
+    X(modes_exchange, "modes/accesses-of-64-bit-code", 0)                   \
+    X(modes_no_access, "modes/no-access", 0)                                \
+    X(modes_vmmcall, "modes/vmmcall", 0)                                    \
+    X(modes_io, "modes/io-breakpoint", 0)                                   \
+    X(modes_into, "modes/into", 0)                                          \
+    X(modes_compat_32, "modes/32-bit-code", 0)                              \
+    X(modes_compat_16, "modes/16-bit-code", 0)                              \
+    X(modes_legacy_32, "modes/protected-mode", 0)                           \
+    X(modes_real, "modes/real-mode", 0)                                     \
+    X(modes_v86, "modes/virtual-8086", 0)
+
 #define PMU_CASES(X)                                                        \
     X(reset_values, "registers/after-reset", CASE_MANUAL)                   \
     X(dirty, "registers/dirty", CASE_MANUAL)                                \
@@ -150,6 +165,7 @@
 typedef struct GuestCaseIndex {
     char none;
 #define X(sym, path, flags) char sym;
+    MODES_CASES(X)
     PMU_CASES(X)
     char all;
     TOPDOWN_CASES(X)

@@ -348,6 +348,11 @@ typedef struct GuestCase {
     const char *path;
 } GuestCase;
 
+/* modes.c */
+#define X(sym, path, flags) void case_##sym(void);
+MODES_CASES(X)
+#undef X
+
 /* cases.c and topdown.c */
 extern const GuestCase pmu_cases[GUEST_CASE(all)];
 extern const GuestCase topdown_cases[GUEST_CASE(all_topdown)];
