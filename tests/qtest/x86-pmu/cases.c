@@ -1571,6 +1571,47 @@ static void case_endless(void)
     check("end", NO_STEP, true, false);
 }
 
+/*
+ * The CPU halts with counters in all kinds of states. The qtest looks at them,
+ * and wakes it by an NMI.
+ */
+static void case_info(void)
+{
+    int i;
+
+    pmu_reset();
+    apic_write(APIC_LVTPC, LVT_NMI);
+    apic_write(APIC_LINT1, LVT_NMI);
+    program(0, EV_INSNS | EVTSEL_OS);
+    program(1, EV_BRANCHES | EVTSEL_OS | EVTSEL_USR | EVTSEL_INT |
+               EVTSEL_CMASK(2) | EVTSEL_INV | EVTSEL_EDGE);
+    program(2, 0x01c2 | EVTSEL_OS);
+    program(3, EV_INSNS);
+    program(4, EV_INSNS | EVTSEL_OS);
+    program(5, EV_INSNS | EVTSEL_USR);
+    program(6, EV_INSNS | EVTSEL_OS);
+    wrmsr(MSR_A_PMC(6), WIDTH_MASK);
+    /* Later, instructions make up for cycles: a look would keep the maximum */
+    program(7, EV_INSNS | EVTSEL_OS | EVTSEL_CMASK(1) | EVTSEL_INV);
+    program_fixed(0, FIXED_OS | FIXED_PMI);
+    wrmsr(MSR_FIXED_CTR(0), negative(1000));
+    program_fixed(3, FIXED_OS);
+    pmu_enable = (COUNTERS_MASK & ~BIT(4)) | METRICS_MASK;
+    MAILBOX(MAILBOX_PHASE) = 1;
+    kernel(body_halt_for_nmi, 0);
+    apic_write(APIC_LINT1, LVT_MASKED);
+
+    for (i = 0; i < GP_COUNTERS; i++) {
+        value("counter", i, rdmsr(MSR_PMC(i)));
+    }
+    for (i = 0; i < FIXED_COUNTERS; i++) {
+        value("fixed counter", i, rdmsr(MSR_FIXED_CTR(i)));
+    }
+    value("metrics", NO_STEP, rdmsr(MSR_PERF_METRICS));
+    check("status", NO_STEP, this_cpu()->pmi_status, BIT(6));
+    check("interrupts", NO_STEP, this_cpu()->pmis, 1);
+}
+
 static void case_pmi_no_status(void)
 {
     pmu_reset();
@@ -1998,7 +2039,8 @@ static void case_values(void)
                                                : "timer");
             pmu_enable = COUNTERS_MASK;
             for (i = 0; i < GP_COUNTERS; i++) {
-                program(i, codes[i] | EVTSEL_OS | EVTSEL_USR);
+                program(i, codes[i] | EVTSEL_OS | EVTSEL_USR |
+                           (turn && i > 5 ? EVTSEL_CMASK(1) | EVTSEL_INV : 0));
             }
             for (i = 0; i < FIXED_COUNTERS; i++) {
                 program_fixed(i, FIXED_OS | FIXED_USR);

@@ -27,6 +27,7 @@
     X(values, "values", CASE_MANUAL)                                        \
     X(migrate, "migrate", CASE_MANUAL)                                      \
     X(endless, "stop/endless", CASE_MANUAL)                                 \
+    X(info, "info/halted", CASE_MANUAL)                                     \
     X(monkey, "bad-input/random", CASE_MANUAL)                              \
     X(cpuid, "cpuid", 0)                                                    \
     X(msr_write, "registers/write", 0)                                      \

@@ -142,6 +142,7 @@ typedef volatile uint64_t Shared64;     /* numbers */
 #define APIC_ICR            0x300
 #define APIC_LVTT           0x320
 #define APIC_LVTPC          0x340
+#define APIC_LINT1          0x360
 #define APIC_TMICT          0x380
 #define APIC_TDCR           0x3e0
 #define LVT_NMI             0x400

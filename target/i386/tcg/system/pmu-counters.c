@@ -190,6 +190,7 @@ void x86_pmu_deliver(X86CPU *cpu)
         cpu->pmu->irq_pending = false;
         if (cpu->apic_state) {
             BQL_LOCK_GUARD();
+            x86_pmu_trace_interrupt(cpu);
             apic_deliver_pmi(cpu->apic_state);
         }
     }
@@ -234,6 +235,20 @@ void x86_pmu_fold(X86CPU *cpu, uintptr_t ra)
     if (pmu->irq_pending) {
         x86_pmu_freeze(cpu);
     }
+}
+
+bool x86_pmu_peek(X86CPU *cpu, unsigned counter, uint64_t *value)
+{
+    const PMUConfig *c = &cpu->pmu->config[counter];
+    uint64_t sum = *x86_pmu_value(&cpu->env, counter), rest;
+
+    if (c->domains) {
+        sum += x86_pmu_count(cpu, counter,
+                             x86_pmu_event_sum(cpu, c->event, c->domains),
+                             &rest);
+    }
+    *value = sum & PMU_MASK;
+    return sum != *value;
 }
 
 /*
@@ -333,6 +348,7 @@ static void x86_pmu_deadline(CPUState *cs, bool ends)
     x86_pmu_fold(cpu, 0);
     x86_pmu_deliver(cpu);
     x86_pmu_set_due(cpu);
+    x86_pmu_trace_deadline(cpu);
 }
 
 /*

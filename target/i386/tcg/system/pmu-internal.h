@@ -7,6 +7,7 @@
  *  pmu-events.c    what the events count
  *  pmu-topdown.c   the categories of slots, PERF_METRICS, the properties
  *  pmu-precise.c   branch predictors and caches
+ *  pmu-info.c      the monitor's query-pmu and "info pmu"
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -20,6 +21,7 @@
 #include "tcg/pmu.h"
 #include "tcg/pmu-options.h"
 
+#define PMU_VERSION             5
 #define PMU_GP                  8
 #define PMU_FIXED               4
 #define PMU_COUNTERS            (PMU_GP + PMU_FIXED)
@@ -94,11 +96,13 @@ typedef enum PMUSource {
  * @code: unit mask and event select
  * @source: where its count comes from
  * @index: which X86_COUNT_ or TOPDOWN_ that is
+ * @name: what perf's event lists call it, NULL if they do not
  */
 typedef struct PMUEvent {
     uint16_t code;
     uint8_t source;
     uint8_t index;
+    const char *name;
 } PMUEvent;
 
 /* What the registers say of a counter */
@@ -200,6 +204,16 @@ uint64_t *x86_pmu_value(CPUX86State *env, unsigned counter);
  */
 void x86_pmu_fold(X86CPU *cpu, uintptr_t ra);
 
+/**
+ * x86_pmu_peek: what software would read from a counter, without any change
+ * @cpu: the CPU, on its own thread or not running, after insn_count_sync()
+ * @counter: general before fixed
+ * @value: where the value goes
+ *
+ * Returns true if the counter has overflowed since it was folded.
+ */
+bool x86_pmu_peek(X86CPU *cpu, unsigned counter, uint64_t *value);
+
 /*
  * The registers have changed, and were up to date before that: choose what the
  * accelerator counts from the next instruction on, and the deadlines.
@@ -245,6 +259,14 @@ unsigned x86_pmu_event_parts(X86CPU *cpu, const PMUEvent *e);
 int64_t x86_pmu_event_units(X86CPU *cpu, const PMUEvent *e, uint64_t n,
                             uint64_t rest);
 int64_t x86_pmu_units_of(X86CPU *cpu, uint64_t quarters);
+
+/*
+ * pmu-info.c
+ */
+
+/* Trace an interrupt that is about to be delivered, and the next deadlines */
+void x86_pmu_trace_interrupt(X86CPU *cpu);
+void x86_pmu_trace_deadline(X86CPU *cpu);
 
 /*
  * pmu-topdown.c

@@ -203,10 +203,10 @@ bool x86_pmu_is_precise(CPUX86State *env)
 void x86_pmu_cpuid(X86CPU *cpu, uint32_t *eax, uint32_t *ebx,
                    uint32_t *ecx, uint32_t *edx)
 {
-    enum { VERSION = 5, ARCH_EVENTS = 8, ANY_THREAD_DEPRECATED = 1 << 15 };
+    enum { ARCH_EVENTS = 8, ANY_THREAD_DEPRECATED = 1 << 15 };
 
     if (cpu->pmu) {
-        *eax = VERSION | PMU_GP << 8 | PMU_WIDTH << 16 | ARCH_EVENTS << 24;
+        *eax = PMU_VERSION | PMU_GP << 8 | PMU_WIDTH << 16 | ARCH_EVENTS << 24;
         *ebx = 0;
         *ecx = MAKE_64BIT_MASK(0, PMU_FIXED);
         *edx = PMU_FIXED | PMU_WIDTH << 5 | ANY_THREAD_DEPRECATED;
