@@ -38,6 +38,68 @@ static void test_all(const void *data)
     guest_quit(&g);
 }
 
+/* -------------------------------- Other versions, numbers, and widths */
+
+typedef struct Shape {
+    const char *path, *args;
+    unsigned version, gp, fixed, width;
+    bool all;               /* has what all cases need */
+} Shape;
+
+static void test_shape(const void *data)
+{
+    const Shape *s = data;
+    g_autofree char *args =
+        g_strdup_printf("%s,pmu-version=%u,pmu-gp-counters=%u,"
+                        "pmu-fixed-counters=%u,pmu-counter-width=%u", s->args,
+                        s->version, s->gp, s->fixed, s->width);
+    Guest g = guest_init(args, CONFIG_SHAPE(s->version, s->gp, s->fixed,
+                                            s->width));
+
+    guest_run(&g, GUEST_CASE(cpuid), 0, 0);
+    guest_run(&g, GUEST_CASE(shape), 0, 0);
+    if (s->all) {
+        guest_run(&g, GUEST_CASE(all), 0, 0);
+    }
+    guest_quit(&g);
+}
+
+/* One line of error for what no CPU has */
+static void test_bad_shape(void)
+{
+    static const char *const rows[][2] = {
+        { "pmu-version=1", "pmu-version: must be 2 to 5" },
+        { "pmu-version=6", "pmu-version: must be 2 to 5" },
+        { "pmu-gp-counters=0", "pmu-gp-counters: must be 2 to 8" },
+        { "pmu-gp-counters=9", "pmu-gp-counters: must be 2 to 8" },
+        { "pmu-gp-counters=-1", "pmu-gp-counters: must be 2 to 8" },
+        { "pmu-fixed-counters=2", "pmu-fixed-counters: must be 3 to 4" },
+        { "pmu-fixed-counters=5", "pmu-fixed-counters: must be 3 to 4" },
+        { "pmu-counter-width=31", "pmu-counter-width: must be 32 to 48" },
+        { "pmu-counter-width=49", "pmu-counter-width: must be 32 to 48" },
+        { "pmu-version=4,pmu-fixed-counters=4",
+          "pmu-fixed-counters=4: needs pmu-version=5" },
+        { "pmu-version=4,perf-metrics=on",
+          "perf-metrics=on: needs pmu-version=5 and pmu-fixed-counters=4" },
+        { "perf-metrics=on,pmu-fixed-counters=3",
+          "perf-metrics=on: needs pmu-version=5 and pmu-fixed-counters=4" },
+        { "pmu=off,pmu-version=4", "need pmu=on" },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(rows); i++) {
+        g_autofree char *args = g_strdup_printf(ICELAKE ",%s", rows[i][0]);
+        g_autofree char *messages = NULL;
+        g_autofree char *out = guest_run_alone(GUEST_CASE(cpuid), 0, args,
+                                               &messages);
+
+        g_assert_cmpstr(out, ==, "");
+        if (!strstr(messages, rows[i][1])) {
+            g_test_message("%s: %s", rows[i][0], messages);
+            g_test_fail();
+        }
+    }
+}
+
 /* ------------------------------------------------- Properties and reset */
 
 static void test_reset(void)
@@ -436,6 +498,16 @@ int main(int argc, char **argv)
         { "x86-pmu/stop/jmp-icount", ICELAKE " -icount shift=1", 0 },
         { "x86-pmu/stop/rep-icount", ICELAKE " -icount shift=1", 1 },
     };
+    static const Shape shapes[] = {
+        { "x86-pmu/shape/core2", "-cpu Penryn,pmu=on", 2, 2, 3, 40 },
+        { "x86-pmu/shape/nehalem", "-cpu Nehalem,pmu=on", 3, 4, 3, 48 },
+        { "x86-pmu/shape/skylake", "-cpu Skylake-Server,pmu=on", 4, 4, 3, 48 },
+        { "x86-pmu/shape/version-2", ICELAKE, 2, 4, 3, 40 },
+        { "x86-pmu/shape/least-width", ICELAKE, 5, 2, 4, 32 },
+        { "x86-pmu/shape/all-4-40", ICELAKE, 4, 8, 3, 40, true },
+        { "x86-pmu/shape/all-5-36", ICELAKE, 5, 8, 4, 36, true },
+        { "x86-pmu/shape/all-5-33", SAPPHIRE, 5, 8, 3, 33, true },
+    };
     int ret;
 
     g_test_init(&argc, &argv, NULL);
@@ -455,6 +527,10 @@ int main(int argc, char **argv)
     qtest_add_data_func("x86-pmu/all/single-thread",
                         ICELAKE " -smp 2 -accel tcg,thread=single", test_all);
 
+    for (int i = 0; i < ARRAY_SIZE(shapes); i++) {
+        qtest_add_data_func(shapes[i].path, &shapes[i], test_shape);
+    }
+    qtest_add_func("x86-pmu/shape/bad", test_bad_shape);
     qtest_add_func("x86-pmu/reset", test_reset);
     qtest_add_func("x86-pmu/no-full-width-write", test_no_full_width);
     qtest_add_data_func("x86-pmu/no-pmu/intel", "-cpu Icelake-Server-v6",

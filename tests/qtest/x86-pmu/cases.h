@@ -34,6 +34,7 @@
     X(msr_absent, "registers/absent", 0)                                    \
     X(msr_read_only, "registers/read-only", 0)                              \
     X(counter_width, "registers/counter-width", 0)                          \
+    X(shape, "registers/shape", 0)                                          \
     X(global_status, "registers/global-status", 0)                          \
     X(global_inuse, "registers/global-inuse", 0)                            \
     X(misc_enable, "registers/misc-enable", 0)                              \

@@ -179,7 +179,7 @@ static void x86_pmu_freeze(X86CPU *cpu)
     CPUX86State *env = &cpu->env;
 
     if (FIELD_EX64(env->msr_debugctl, DEBUGCTL, FREEZE_PERFMON_ON_PMI)) {
-        env->msr_global_status |= PMU_STATUS_CTR_FRZ;
+        x86_pmu_shape_freeze(cpu);
         x86_pmu_reconfigure(cpu);
     }
 }
@@ -223,7 +223,7 @@ void x86_pmu_fold(X86CPU *cpu, uintptr_t ra)
         }
         run->got += count;
         sum = *value + count;
-        *value = sum & PMU_MASK;
+        *value = sum & cpu->pmu->mask;
         if (sum != *value) {
             trace_x86_pmu_overflow(CPU(cpu)->cpu_index, i, *value,
                                    pmu->config[i].irq);
@@ -247,7 +247,7 @@ bool x86_pmu_peek(X86CPU *cpu, unsigned counter, uint64_t *value)
                              x86_pmu_event_sum(cpu, c->event, c->domains),
                              &rest);
     }
-    *value = sum & PMU_MASK;
+    *value = sum & cpu->pmu->mask;
     return sum != *value;
 }
 
@@ -281,7 +281,7 @@ static void x86_pmu_set_due(X86CPU *cpu)
         const PMUConfig *c = &pmu->config[i];
 
         if (c->domains && c->irq) {
-            uint64_t left = PMU_MASK + 1 - *x86_pmu_value(env, i);
+            uint64_t left = pmu->mask + 1 - *x86_pmu_value(env, i);
 
             due[c->domains] = MIN(due[c->domains],
                                   x86_pmu_units_until(cpu, i, left));
@@ -393,7 +393,7 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
                x86_pmu_event_of_totals(cpu, c->event, domain, now);
         sum = x86_pmu_event_sum(cpu, c->event, c->domains) + most;
         if (*x86_pmu_value(&cpu->env, i) +
-            x86_pmu_count(cpu, i, sum, &rest) > PMU_MASK) {
+            x86_pmu_count(cpu, i, sum, &rest) > pmu->mask) {
             return true;
         }
     }

@@ -192,15 +192,17 @@ static void pmu_info_fill(CPUState *cs, run_on_cpu_data data)
     unsigned i;
 
     pmu_info_begin(cpu, &shadow);
-    info->version = PMU_VERSION;
-    info->counter_width = PMU_WIDTH;
+    info->version = cpu->pmu->version;
+    info->counter_width = cpu->pmu->counter_width;
     info->cpl = env->hflags & HF_CPL_MASK;
     info->halted = cs->halted;
     info->global_ctrl = env->msr_global_ctrl;
     info->fixed_ctr_ctrl = env->msr_fixed_ctr_ctrl;
     info->debugctl = env->msr_debugctl;
     for (i = 0; i < PMU_COUNTERS; i++) {
-        QAPI_LIST_APPEND(tail, pmu_info_counter(cpu, i));
+        if (x86_pmu_counter_exists(cpu, i)) {
+            QAPI_LIST_APPEND(tail, pmu_info_counter(cpu, i));
+        }
     }
     x86_topdown_update(cpu);
     if (x86_topdown_available(env)) {

@@ -43,7 +43,7 @@
 #define MIX_WHOLE           1000000
 #define MIX_TOLERANCE       100         /* 0.01 % */
 #define METRICS_WHOLE       255
-#define METRICS_OVF         (PMU_MASK + 1)
+#define METRICS_OVF         BIT_ULL(PMU_WIDTH)
 #define METRICS_OVF_LEAST   1024
 #define WIDTH_MOST          8
 
@@ -163,7 +163,9 @@ static void topdown_parts(X86CPU *cpu, uint64_t *part)
 
 static uint64_t topdown_limit(X86CPU *cpu)
 {
-    return 4 * (cpu->pmu_options.metrics_ovf ?: METRICS_OVF);
+    uint64_t most = cpu->pmu->mask + 1;
+
+    return 4 * MIN(cpu->pmu_options.metrics_ovf ?: most, most);
 }
 
 /* Keep level 2 within level 1, and that adding up to the total. */
@@ -447,8 +449,8 @@ bool x86_topdown_realize(X86CPU *cpu, Error **errp)
 }
 
 /* Only before the CPU is realized; all these properties are for a PMU */
-static X86PMUOptions *pmu_options_set(Object *obj, const char *name,
-                                      Error **errp)
+X86PMUOptions *x86_pmu_options_set(Object *obj, const char *name,
+                                   Error **errp)
 {
     X86CPU *cpu = X86_CPU(obj);
 
@@ -467,7 +469,7 @@ static int pmu_model_get(Object *obj, Error **errp)
 
 static void pmu_model_set(Object *obj, int value, Error **errp)
 {
-    X86PMUOptions *o = pmu_options_set(obj, "pmu-model", errp);
+    X86PMUOptions *o = x86_pmu_options_set(obj, "pmu-model", errp);
 
     if (o) {
         o->model = value;
@@ -497,7 +499,7 @@ static void pmu_width_set(Object *obj, Visitor *v, const char *name,
                    WIDTH_MOST);
         return;
     }
-    o = pmu_options_set(obj, name, errp);
+    o = x86_pmu_options_set(obj, name, errp);
     if (o) {
         o->width = width;
     }
@@ -525,7 +527,7 @@ static void pmu_metrics_ovf_set(Object *obj, Visitor *v, const char *name,
                    METRICS_OVF_LEAST, (uint64_t)METRICS_OVF);
         return;
     }
-    o = pmu_options_set(obj, name, errp);
+    o = x86_pmu_options_set(obj, name, errp);
     if (o) {
         o->metrics_ovf = limit;
     }
@@ -620,7 +622,7 @@ static void topdown_mix_set(Object *obj, const char *text, Error **errp)
         return;
     }
     if (!DEVICE(obj)->realized) {
-        X86PMUOptions *o = pmu_options_set(obj, "topdown-mix", errp);
+        X86PMUOptions *o = x86_pmu_options_set(obj, "topdown-mix", errp);
 
         o->has_mix = true;
         memcpy(o->mix, mix, sizeof(mix));
@@ -636,6 +638,7 @@ static void topdown_mix_set(Object *obj, const char *text, Error **errp)
 
 void x86_pmu_class_init(ObjectClass *oc)
 {
+    x86_pmu_shape_class_init(oc);
     object_class_property_add_enum(oc, "pmu-model", "X86PMUModel", &pmu_models,
                                    pmu_model_get, pmu_model_set);
     object_class_property_set_description(oc, "pmu-model",

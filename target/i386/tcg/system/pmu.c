@@ -1,7 +1,8 @@
 /*
- * Intel's architectural performance monitoring, version 5, under TCG
+ * Intel's architectural performance monitoring under TCG
  *
- * Eight general and four fixed counters per vCPU, on top of the accelerator's
+ * Version 5 with eight general and four fixed counters per vCPU, unless
+ * properties choose less (pmu-shape.c), on top of the accelerator's
  * counts of retired instructions (accel/tcg/insn-count.h): a counter is a
  * value and what its event had counted at that time, and nothing happens
  * until somebody looks. Counters that interrupt on overflow have a deadline.
@@ -47,6 +48,11 @@
 
 /* Slots per cycle of models that are not known */
 #define PMU_LEAST_WIDTH         4
+
+#define PMU_PROPERTIES          "pmu-version, pmu-gp-counters, "            \
+                                "pmu-fixed-counters, pmu-counter-width, "   \
+                                "pmu-model, topdown-mix, pmu-width, and "   \
+                                "pmu-metrics-ovf"
 
 /*
  * Properties
@@ -118,7 +124,8 @@ bool x86_pmu_expand_features(X86CPU *cpu)
     for (w = 0; w < FEATURE_WORDS; w++) {
         uint64_t on = x86_pmu_supported_features(cpu, w);
 
-        if (w == FEAT_PERF_CAPABILITIES && !level) {
+        if (w == FEAT_PERF_CAPABILITIES &&
+            (!level || !x86_pmu_shape_has_slots(cpu))) {
             /* Not on this hardware, unless the user wants it */
             on &= ~PMU_CAP_METRICS;
         }
@@ -146,8 +153,7 @@ bool x86_pmu_realize(X86CPU *cpu, Error **errp)
     unsigned width, level;
 
     if (!cpu->enable_pmu && cpu->pmu_options.given) {
-        error_setg(errp, "pmu-model, topdown-mix, pmu-width, and "
-                   "pmu-metrics-ovf need pmu=on");
+        error_setg(errp, PMU_PROPERTIES " need pmu=on");
         return false;
     }
     if (!cpu->enable_pmu) {
@@ -155,8 +161,7 @@ bool x86_pmu_realize(X86CPU *cpu, Error **errp)
     }
     if (!x86_pmu_possible(cpu)) {
         if (cpu->pmu_options.given) {
-            error_setg(errp, "pmu-model, topdown-mix, pmu-width, and "
-                       "pmu-metrics-ovf need a CPU model of Intel");
+            error_setg(errp, PMU_PROPERTIES " need a CPU model of Intel");
             return false;
         }
         if (insn_count_available()) {
@@ -174,7 +179,7 @@ bool x86_pmu_realize(X86CPU *cpu, Error **errp)
     cpu->pmu->width = cpu->pmu_options.width ?: width;
     cpu->pmu->level = MAX(level, 1);
     x86_pmu_set_limit(cpu);
-    if (!x86_topdown_realize(cpu, errp)) {
+    if (!x86_pmu_shape_realize(cpu, errp) || !x86_topdown_realize(cpu, errp)) {
         x86_pmu_unrealize(cpu);
         return false;
     }
@@ -199,20 +204,6 @@ bool x86_pmu_is_precise(CPUX86State *env)
     return env_archcpu(env)->pmu_precise != NULL;
 }
 
-/* CPUID leaf 0AH; the events of EBX that are not available: none */
-void x86_pmu_cpuid(X86CPU *cpu, uint32_t *eax, uint32_t *ebx,
-                   uint32_t *ecx, uint32_t *edx)
-{
-    enum { ARCH_EVENTS = 8, ANY_THREAD_DEPRECATED = 1 << 15 };
-
-    if (cpu->pmu) {
-        *eax = PMU_VERSION | PMU_GP << 8 | PMU_WIDTH << 16 | ARCH_EVENTS << 24;
-        *ebx = 0;
-        *ecx = MAKE_64BIT_MASK(0, PMU_FIXED);
-        *edx = PMU_FIXED | PMU_WIDTH << 5 | ANY_THREAD_DEPRECATED;
-    }
-}
-
 /*
  * Life cycle
  */
@@ -221,7 +212,7 @@ void x86_pmu_reset(X86CPU *cpu)
 {
     if (cpu->pmu && !cpu->pmu->in_init) {
         /* All other registers are 0 */
-        cpu->env.msr_global_ctrl = PMU_GP_MASK;
+        cpu->env.msr_global_ctrl = x86_pmu_gp_mask(cpu);
         cpu->pmu->irq_pending = false;
         memset(cpu->pmu->run, 0, sizeof(cpu->pmu->run));
         x86_topdown_restart(cpu);
@@ -298,12 +289,14 @@ static int x86_pmu_post_load(void *opaque, int version_id)
 
     /* A stream may come from anywhere: keep to what software can set */
     for (i = 0; i < PMU_COUNTERS; i++) {
-        *x86_pmu_value(env, i) &= PMU_MASK;
+        *x86_pmu_value(env, i) &= x86_pmu_counter_exists(cpu, i) ?
+                                  cpu->pmu->mask : 0;
     }
     for (i = 0; i < PMU_GP; i++) {
-        env->msr_gp_evtsel[i] &= PMU_EVTSEL_MASK;
+        env->msr_gp_evtsel[i] &= x86_pmu_counter_exists(cpu, i) ?
+                                 x86_pmu_evtsel_mask(cpu) : 0;
     }
-    env->msr_fixed_ctr_ctrl &= PMU_FIXED_CTRL_MASK;
+    env->msr_fixed_ctr_ctrl &= x86_pmu_fixed_ctrl_mask(cpu);
     env->msr_global_ctrl &= x86_pmu_ctrl_mask(env);
     env->msr_global_status &= x86_pmu_status_mask(env);
     env->msr_debugctl &= PMU_DEBUGCTL_MASK;
