@@ -435,7 +435,7 @@ static char *run_values(const char *args, bool look)
         g_string_append(text, once);
     }
     guest_quit(&g);
-    g_assert(!look || looks > 20);
+    g_assert(!look || looks > 0);
     return g_string_free(text, false);
 }
 

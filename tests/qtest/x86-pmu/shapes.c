@@ -99,7 +99,7 @@ static bool hook_freeze(Frame *f)
     return true;
 }
 
-/* An interrupt freezes by a bit of the status, or before that, by the control */
+/* An interrupt freezes by a bit of the status, or in old versions, control */
 static void check_freeze(void)
 {
     Cpu *cpu = this_cpu();
