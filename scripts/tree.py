@@ -28,7 +28,7 @@ STOCK = ui.BUILD / 'stock' / 'src'
 STAGE = ui.BUILD / 'stage'
 STATE = ui.BUILD / 'qemu' / 'prepared.json'
 PATCHES = ui.ROOT / 'patches'
-OVERLAY_ROOTS = ('accel', 'hw', 'include', 'target', 'pc-bios', 'tests', 'docs')
+OVERLAY_ROOTS = ('accel', 'hw', 'include', 'target', 'pc-bios', 'qapi', 'tests', 'docs')
 OVERLAY = 'overlay: add the new files of qemu-pmu'
 
 def in_overlay(name):

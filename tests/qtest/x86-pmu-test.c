@@ -13,6 +13,9 @@
 
 #include "qemu/osdep.h"
 #include "libqtest.h"
+#include "qobject/qdict.h"
+#include "qobject/qlist.h"
+#include "qobject/qnum.h"
 #include "x86-pmu-util.h"
 
 static void test_case(const void *data)
@@ -42,6 +45,68 @@ static void test_vmmcall(const void *data)
 
     guest_run(&g, GUEST_CASE(modes_vmmcall), 0, 0);
     guest_quit(&g);
+}
+
+/* -------------------------------- Other versions, numbers, and widths */
+
+typedef struct Shape {
+    const char *path, *args;
+    unsigned version, gp, fixed, width;
+    bool all;               /* has what all cases need */
+} Shape;
+
+static void test_shape(const void *data)
+{
+    const Shape *s = data;
+    g_autofree char *args =
+        g_strdup_printf("%s,pmu-version=%u,pmu-gp-counters=%u,"
+                        "pmu-fixed-counters=%u,pmu-counter-width=%u", s->args,
+                        s->version, s->gp, s->fixed, s->width);
+    Guest g = guest_init(args, CONFIG_SHAPE(s->version, s->gp, s->fixed,
+                                            s->width));
+
+    guest_run(&g, GUEST_CASE(cpuid), 0, 0);
+    guest_run(&g, GUEST_CASE(shape), 0, 0);
+    if (s->all) {
+        guest_run(&g, GUEST_CASE(all), 0, 0);
+    }
+    guest_quit(&g);
+}
+
+/* One line of error for what no CPU has */
+static void test_bad_shape(void)
+{
+    static const char *const rows[][2] = {
+        { "pmu-version=1", "pmu-version: must be 2 to 5" },
+        { "pmu-version=6", "pmu-version: must be 2 to 5" },
+        { "pmu-gp-counters=0", "pmu-gp-counters: must be 2 to 8" },
+        { "pmu-gp-counters=9", "pmu-gp-counters: must be 2 to 8" },
+        { "pmu-gp-counters=-1", "pmu-gp-counters: must be 2 to 8" },
+        { "pmu-fixed-counters=2", "pmu-fixed-counters: must be 3 to 4" },
+        { "pmu-fixed-counters=5", "pmu-fixed-counters: must be 3 to 4" },
+        { "pmu-counter-width=31", "pmu-counter-width: must be 32 to 48" },
+        { "pmu-counter-width=49", "pmu-counter-width: must be 32 to 48" },
+        { "pmu-version=4,pmu-fixed-counters=4",
+          "pmu-fixed-counters=4: needs pmu-version=5" },
+        { "pmu-version=4,perf-metrics=on",
+          "perf-metrics=on: needs pmu-version=5 and pmu-fixed-counters=4" },
+        { "perf-metrics=on,pmu-fixed-counters=3",
+          "perf-metrics=on: needs pmu-version=5 and pmu-fixed-counters=4" },
+        { "pmu=off,pmu-version=4", "need pmu=on" },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(rows); i++) {
+        g_autofree char *args = g_strdup_printf(ICELAKE ",%s", rows[i][0]);
+        g_autofree char *messages = NULL;
+        g_autofree char *out = guest_run_alone(GUEST_CASE(cpuid), 0, args,
+                                               &messages);
+
+        g_assert_cmpstr(out, ==, "");
+        if (!strstr(messages, rows[i][1])) {
+            g_test_message("%s: %s", rows[i][0], messages);
+            g_test_fail();
+        }
+    }
 }
 
 /* ------------------------------------------------- Properties and reset */
@@ -361,6 +426,242 @@ static void test_stop(const void *data)
     guest_quit(&g);
 }
 
+/* -------------------------------------------------------------- Monitor */
+
+static QList *query_pmu(Guest *g)
+{
+    QDict *rsp = qtest_qmp(g->qts, "{ 'execute': 'query-pmu' }");
+    QList *list = qdict_get_qlist(rsp, "return");
+
+    g_assert(list);
+    qobject_ref(list);
+    qobject_unref(rsp);
+    return list;
+}
+
+static QDict *query_cpu(const QList *list, unsigned cpu)
+{
+    const QListEntry *e = qlist_first(list);
+
+    for (; cpu; cpu--) {
+        e = qlist_next(e);
+    }
+    return qobject_to(QDict, qlist_entry_obj(e));
+}
+
+static uint64_t get_u64(const QDict *d, const char *key)
+{
+    const QNum *n = qobject_to(QNum, qdict_get(d, key));
+    uint64_t value;
+
+    g_assert(n && qnum_get_try_uint(n, &value));
+    return value;
+}
+
+/*
+ * What each counter must look like when case_info() has halted. There have been
+ * an indirect CALL (4 slots), twice PAUSE (1 and 30 cycles), NOP, and HLT.
+ */
+#define INFO_INSNS      5
+#define INFO_SLOTS      (4 + 2 * (1 + 30 * 5) + 2)
+
+typedef struct InfoRow {
+    const char *name, *state, *event;
+    int64_t value;                  /* -1: not checked */
+    bool overflow;
+} InfoRow;
+
+static void check_row(const QDict *c, const InfoRow *row)
+{
+    g_assert_cmpstr(qdict_get_str(c, "name"), ==, row->name);
+    g_assert_cmpstr(qdict_get_str(c, "state"), ==, row->state);
+    g_assert_cmpstr(qdict_get_str(c, "event"), ==, row->event);
+    g_assert_cmpint(qdict_get_bool(c, "overflow"), ==, row->overflow);
+    if (row->value >= 0) {
+        g_assert_cmpint(get_u64(c, "value"), ==, row->value);
+    }
+}
+
+static void check_info(QList *list)
+{
+    static const InfoRow rows[] = {
+        { "gp0", "counting", "INST_RETIRED.ANY_P", INFO_INSNS },
+        { "gp1", "counting", "BR_INST_RETIRED.ALL_BRANCHES", -1 },
+        { "gp2", "no-event", "r01c2", 0 },
+        { "gp3", "disabled", "INST_RETIRED.ANY_P", 0 },
+        { "gp4", "global-disabled", "INST_RETIRED.ANY_P", 0 },
+        { "gp5", "filtered", "INST_RETIRED.ANY_P", 0 },
+        { "gp6", "counting", "INST_RETIRED.ANY_P",
+          INFO_INSNS - 1, true },
+        { "gp7", "counting", "INST_RETIRED.ANY_P",
+          INFO_SLOTS / 5 - INFO_INSNS },
+        { "fixed0", "counting", "INST_RETIRED.ANY",
+          (1ull << 48) - 1000 + INFO_INSNS },
+        { "fixed1", "disabled", "CPU_CLK_UNHALTED.THREAD", 0 },
+        { "fixed2", "disabled", "CPU_CLK_UNHALTED.REF_TSC", 0 },
+        { "fixed3", "counting", "TOPDOWN.SLOTS", INFO_SLOTS },
+    };
+    QDict *cpu = query_cpu(list, 0), *d;
+    const QListEntry *e = qlist_first(qdict_get_qlist(cpu, "counters"));
+    int i;
+
+    for (i = 0; i < ARRAY_SIZE(rows); i++, e = qlist_next(e)) {
+        d = qobject_to(QDict, qlist_entry_obj(e));
+        check_row(d, &rows[i]);
+        g_assert_cmpint(qdict_get_bool(d, "interrupt"), ==,
+                        i == 1 || i == 8);
+        g_assert_cmpint(qdict_get_int(d, "cmask"), ==,
+                        i == 1 ? 2 : i == 7 ? 1 : 0);
+        g_assert_cmpint(qdict_get_bool(d, "edge"), ==, i == 1);
+        g_assert_cmpint(qdict_get_bool(d, "inv"), ==, i == 1 || i == 7);
+        g_assert_cmpint(qdict_get_bool(d, "usr"), ==, i == 1 || i == 5);
+    }
+    g_assert(!e);
+    g_assert_cmpint(qdict_get_int(cpu, "version"), ==, 5);
+    g_assert_cmpint(qdict_get_int(cpu, "counter-width"), ==, 48);
+    g_assert_cmpint(get_u64(cpu, "global-ctrl"), ==, 0x1000f000000efull);
+    g_assert_cmpint(get_u64(cpu, "global-status"), ==, 1 << 6);
+    g_assert_cmpint(qdict_get_bool(cpu, "interrupt-pending"), ==, false);
+    g_assert_cmpint(get_u64(cpu, "lvt"), ==, 0x400);
+    /*
+     * Retiring are 2 + 2 + 2 slots, the frontend's 2, PAUSE is backend bound;
+     * rounded to the nearest 1/255
+     */
+    d = qdict_get_qdict(cpu, "perf-metrics");
+    g_assert_cmpint(get_u64(d, "value"), ==, 5 | 2 << 16 | 248u << 24);
+    g_assert_cmpint(qdict_get_double(d, "retiring") * 1000, ==, 1960);
+    g_assert_cmpint(qdict_get_double(d, "bad-speculation") * 1000, ==, 0);
+    g_assert_cmpint(qdict_get_double(d, "frontend-bound") * 1000, ==, 784);
+    g_assert_cmpint(qdict_get_double(d, "backend-bound") * 1000, ==, 97254);
+    g_assert(!qdict_haskey(d, "memory-bound"));
+
+    /* The other CPU waits to be started. */
+    cpu = query_cpu(list, 1);
+    g_assert_cmpint(qdict_get_int(cpu, "cpu-index"), ==, 1);
+    g_assert(qdict_get_bool(cpu, "halted"));
+    g_assert_cmpint(get_u64(cpu, "global-ctrl"), ==, 0xff);
+}
+
+static char *run_info(const char *args, bool look)
+{
+    Guest g = guest_init(args, 0);
+    char *text;
+
+    guest_start(&g, GUEST_CASE(info), 0, 0);
+    guest_wait_phase(&g, 1);
+    /* It halts a few instructions later. */
+    g_usleep(50000);
+    for (int i = 0; look && i < 3; i++) {
+        QList *list = query_pmu(&g);
+
+        check_info(list);
+        qobject_unref(list);
+        if (i == 1) {
+            qtest_qmp_assert_success(g.qts, "{ 'execute': 'stop' }");
+        }
+    }
+    if (look) {
+        qtest_qmp_assert_success(g.qts, "{ 'execute': 'cont' }");
+    }
+    qtest_qmp_assert_success(g.qts, "{ 'execute': 'inject-nmi' }");
+    guest_finish(&g);
+    text = guest_text(&g);
+    guest_quit(&g);
+    return text;
+}
+
+/* A halted CPU, in a VM that runs or is stopped; it does not notice. */
+static void test_info_halted(const void *data)
+{
+    g_autofree char *with = run_info(data, true);
+    g_autofree char *without = run_info(data, false);
+
+    guest_check_same(with, without);
+}
+
+/* CPUs that count all the time, one instruction over and over */
+static void test_info_running(const void *data)
+{
+    Guest g = guest_init(data, 0);
+    uint64_t before = 0;
+
+    guest_start(&g, GUEST_CASE(endless), 0, 0);
+    guest_wait_phase(&g, 1);
+    for (int i = 0; i < 100; i++) {
+        QList *list = query_pmu(&g);
+        QDict *cpu = query_cpu(list, 0), *c;
+        uint64_t insns;
+
+        c = qobject_to(QDict, qlist_peek(qdict_get_qlist(cpu, "counters")));
+        insns = get_u64(c, "value");
+        g_assert_cmpint(insns, >=, before);
+        before = insns;
+        qobject_unref(list);
+    }
+    g_assert_cmpint(before, >, 1000);
+    guest_quit(&g);
+}
+
+static char *run_values(const char *args, bool look)
+{
+    Guest g = guest_init(args, 0);
+    GString *text = g_string_new(NULL);
+    unsigned looks = 0;
+
+    for (int i = 0; i < 10; i++) {
+        g_autofree char *once = NULL;
+
+        guest_start(&g, GUEST_CASE(values), 0, 0);
+        /* It only reports, and has no rules to check. */
+        while (qtest_readl(g.qts, MAILBOX_ADDR + MAILBOX_COMMAND)) {
+            if (look) {
+                qobject_unref(query_pmu(&g));
+                looks++;
+            }
+        }
+        once = guest_text(&g);
+        g_string_append(text, once);
+    }
+    guest_quit(&g);
+    g_assert(!look || looks > 0);
+    return g_string_free(text, false);
+}
+
+/* All counts and interrupts are the same, however often somebody looks. */
+static void test_info_unnoticed(const void *data)
+{
+    g_autofree char *with = run_values(data, true);
+    g_autofree char *without = run_values(data, false);
+
+    guest_check_same(with, without);
+}
+
+/* CPUs without a PMU */
+static void test_info_none(const void *data)
+{
+    static const struct {
+        const char *args, *kind, *sentence;
+    } rows[] = {
+        { "-cpu Icelake-Server-v6", "off",
+          "CPU 0: no PMU (pmu=on is not set)\r\n" },
+        { "-cpu EPYC,pmu=on", "unsupported",
+          "CPU 0: no PMU (TCG has none for this CPU model or on this "
+          "host)\r\n" },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(rows); i++) {
+        Guest g = guest_init(rows[i].args, 0);
+        QList *list = query_pmu(&g);
+        g_autofree char *text = qtest_hmp(g.qts, "info pmu");
+
+        g_assert_cmpstr(qdict_get_str(query_cpu(list, 0), "kind"), ==,
+                        rows[i].kind);
+        g_assert_cmpstr(text, ==, rows[i].sentence);
+        qobject_unref(list);
+        guest_quit(&g);
+    }
+}
+
 /* -------------------------------------------------------------- Nonsense */
 
 static void test_random(void)
@@ -385,6 +686,16 @@ int main(int argc, char **argv)
         { "x86-pmu/stop/jmp-icount", ICELAKE " -icount shift=1", 0 },
         { "x86-pmu/stop/rep-icount", ICELAKE " -icount shift=1", 1 },
     };
+    static const Shape shapes[] = {
+        { "x86-pmu/shape/core2", "-cpu Penryn,pmu=on", 2, 2, 3, 40 },
+        { "x86-pmu/shape/nehalem", "-cpu Nehalem,pmu=on", 3, 4, 3, 48 },
+        { "x86-pmu/shape/skylake", "-cpu Skylake-Server,pmu=on", 4, 4, 3, 48 },
+        { "x86-pmu/shape/version-2", ICELAKE, 2, 4, 3, 40 },
+        { "x86-pmu/shape/least-width", ICELAKE, 5, 2, 4, 32 },
+        { "x86-pmu/shape/all-4-40", ICELAKE, 4, 8, 3, 40, true },
+        { "x86-pmu/shape/all-5-36", ICELAKE, 5, 8, 4, 36, true },
+        { "x86-pmu/shape/all-5-33", SAPPHIRE, 5, 8, 3, 33, true },
+    };
     int ret;
 
     g_test_init(&argc, &argv, NULL);
@@ -407,6 +718,10 @@ int main(int argc, char **argv)
     qtest_add_data_func("x86-pmu/modes/vmmcall-with-svm", ICELAKE ",svm=on",
                         test_vmmcall);
 
+    for (int i = 0; i < ARRAY_SIZE(shapes); i++) {
+        qtest_add_data_func(shapes[i].path, &shapes[i], test_shape);
+    }
+    qtest_add_func("x86-pmu/shape/bad", test_bad_shape);
     qtest_add_func("x86-pmu/reset", test_reset);
     qtest_add_func("x86-pmu/no-full-width-write", test_no_full_width);
     qtest_add_data_func("x86-pmu/no-pmu/intel", "-cpu Icelake-Server-v6",
@@ -440,6 +755,16 @@ int main(int argc, char **argv)
     for (int i = 0; i < ARRAY_SIZE(endless); i++) {
         qtest_add_data_func(endless[i].path, &endless[i], test_stop);
     }
+    qtest_add_data_func("x86-pmu/info/halted", ICELAKE " -smp 2",
+                        test_info_halted);
+    qtest_add_data_func("x86-pmu/info/halted-icount",
+                        ICELAKE " -smp 2 -icount shift=1", test_info_halted);
+    qtest_add_data_func("x86-pmu/info/running", ICELAKE, test_info_running);
+    qtest_add_data_func("x86-pmu/info/unnoticed", ICELAKE,
+                        test_info_unnoticed);
+    qtest_add_data_func("x86-pmu/info/unnoticed-precise",
+                        ICELAKE ",pmu-model=precise", test_info_unnoticed);
+    qtest_add_data_func("x86-pmu/info/none", NULL, test_info_none);
     qtest_add_func("x86-pmu/random", test_random);
 
     ret = g_test_run();

@@ -46,6 +46,8 @@ typedef enum X86PMUModel {
  * @given: any of them
  * @model: pmu-model
  * @width: pmu-width, 0 if not given
+ * @version: pmu-version, @gp: pmu-gp-counters, @fixed: pmu-fixed-counters,
+ *           @counter_width: pmu-counter-width; 0 if not given
  * @metrics_ovf: pmu-metrics-ovf, 0 if not given
  * @has_mix: topdown-mix is given
  * @mix: topdown-mix in millionths; level 1 adds up to a million
@@ -54,6 +56,10 @@ typedef struct X86PMUOptions {
     bool given;
     uint8_t model;
     uint8_t width;
+    uint8_t version;
+    uint8_t gp;
+    uint8_t fixed;
+    uint8_t counter_width;
     uint64_t metrics_ovf;
     bool has_mix;
     uint32_t mix[TOPDOWN_CATEGORIES];

@@ -115,12 +115,18 @@ static void case_cpuid(void)
 {
     uint32_t r[4];
 
-    /* Version 5, 8 counters of 48 bits, 8 architectural events */
+    /*
+     * Without a counter of slots, that is no architectural event. Fixed
+     * counters have a bitmap, and AnyThread is deprecated, from version 5 on.
+     */
     get_cpuid(0xa, r);
-    check("0AH.EAX", NO_STEP, r[0], 0x08300805);
-    check("0AH.EBX", NO_STEP, r[1], FIXED_COUNTERS > 3 ? 0 : 0x80);
-    check("0AH.ECX", NO_STEP, r[2], BIT(FIXED_COUNTERS) - 1);
-    check("0AH.EDX", NO_STEP, r[3], 0x8000 | 48 << 5 | FIXED_COUNTERS);
+    check("0AH.EAX", NO_STEP, r[0], VERSION | GP_COUNTERS << 8 |
+          COUNTER_WIDTH << 16 | (FIXED_COUNTERS > 3 ? 8 : 7) << 24);
+    check("0AH.EBX", NO_STEP, r[1], 0);
+    check("0AH.ECX", NO_STEP, r[2],
+          VERSION < 5 ? 0 : BIT(FIXED_COUNTERS) - 1);
+    check("0AH.EDX", NO_STEP, r[3], (VERSION < 5 ? 0 : 0x8000) |
+          COUNTER_WIDTH << 5 | FIXED_COUNTERS);
     get_cpuid(1, r);
     check("PDCM", NO_STEP, r[2] >> 15 & 1, 1);
     check("DTES64", NO_STEP, r[2] >> 2 & 1, 0);
@@ -213,8 +219,8 @@ static void case_dirty(void)
 }
 
 /* Each bit alone: 0 or #GP, and it reads back if it may be written. */
-static void check_bits(const char *name, uint32_t msr, uint64_t legal,
-                       bool reads_as_0)
+void check_bits(const char *name, uint32_t msr, uint64_t legal,
+                bool reads_as_0)
 {
     uint64_t old = rdmsr(msr);
     int bit, got;
@@ -244,13 +250,15 @@ static void case_msr_write(void)
 
     pmu_reset();
     for (i = 0; i < GP_COUNTERS; i++) {
-        /* AnyThread is deprecated, there is no TSX nor adaptive PEBS */
-        check_bits("EVTSEL", MSR_EVTSEL(i), 0xffdfffff, false);
+        /* There is no TSX nor adaptive PEBS */
+        check_bits("EVTSEL", MSR_EVTSEL(i),
+                   VERSION < 5 ? 0xffffffff : 0xffdfffff, false);
         check_bits("A_PMC", MSR_A_PMC(i), WIDTH_MASK, false);
     }
     for (i = 0; i < FIXED_COUNTERS; i++) {
         check_bits("FIXED_CTR", MSR_FIXED_CTR(i), WIDTH_MASK, false);
-        fixed_ctrl |= (FIXED_OS | FIXED_USR | FIXED_PMI) << 4 * i;
+        fixed_ctrl |= (FIXED_OS | FIXED_USR | FIXED_PMI |
+                       (VERSION < 5 ? FIXED_ANY : 0)) << 4 * i;
     }
     check_bits("FIXED_CTR_CTRL", MSR_FIXED_CTR_CTRL, fixed_ctrl, false);
     check_bits("GLOBAL_CTRL", MSR_GLOBAL_CTRL, COUNTERS_MASK | METRICS_MASK,
@@ -271,12 +279,11 @@ static void case_msr_write(void)
 
 static void case_msr_absent(void)
 {
-    static const uint32_t absent[] = {
+    const uint32_t absent[] = {
         MSR_PMC(GP_COUNTERS), MSR_EVTSEL(GP_COUNTERS), MSR_A_PMC(GP_COUNTERS),
         MSR_FIXED_CTR(FIXED_COUNTERS), MSR_FIXED_CTR(FIXED_COUNTERS + 1),
-#if !HAVE_METRICS
-        MSR_PERF_METRICS,
-#endif
+        /* Another absent one if there are metrics */
+        HAVE_METRICS ? MSR_PMC(GP_COUNTERS) : MSR_PERF_METRICS,
     };
     uint64_t v;
     int i;
@@ -327,25 +334,26 @@ static void case_counter_width(void)
     for (n = 0; n < GP_COUNTERS; n++) {
         for (i = 0; i < ARRAY_SIZE(values); i++) {
             check("write of PMC", n, wrmsr_safe(MSR_PMC(n), values[i][0]), 0);
-            check("PMC", n, rdmsr(MSR_PMC(n)), values[i][1]);
-            check("A_PMC", n, rdmsr(MSR_A_PMC(n)), values[i][1]);
-            check("RDPMC", n, rdpmc(n), values[i][1]);
+            check("PMC", n, rdmsr(MSR_PMC(n)), values[i][1] & WIDTH_MASK);
+            check("A_PMC", n, rdmsr(MSR_A_PMC(n)), values[i][1] & WIDTH_MASK);
+            check("RDPMC", n, rdpmc(n), values[i][1] & WIDTH_MASK);
         }
         check("write of A_PMC", n,
               wrmsr_safe(MSR_A_PMC(n), 0xffffff0123456789), VEC_GP);
-        check("A_PMC after #GP", n, rdmsr(MSR_A_PMC(n)), values[i - 1][1]);
-        check("write of A_PMC", n, wrmsr_safe(MSR_A_PMC(n), 0x89abcdef0123),
-              0);
-        check("PMC after A_PMC", n, rdmsr(MSR_PMC(n)), 0x89abcdef0123);
-        check("RDPMC after A_PMC", n, rdpmc(n), 0x89abcdef0123);
+        check("A_PMC after #GP", n, rdmsr(MSR_A_PMC(n)),
+              values[i - 1][1] & WIDTH_MASK);
+        v = 0x89abcdef0123 & WIDTH_MASK;
+        check("write of A_PMC", n, wrmsr_safe(MSR_A_PMC(n), v), 0);
+        check("PMC after A_PMC", n, rdmsr(MSR_PMC(n)), v);
+        check("RDPMC after A_PMC", n, rdpmc(n), v);
     }
     for (n = 0; n < FIXED_COUNTERS; n++) {
-        v = 0xfedcba987654 + n;
+        v = (0xfedcba987654 + n) & WIDTH_MASK;
         check("write of FIXED_CTR", n, wrmsr_safe(MSR_FIXED_CTR(n), v), 0);
         check("FIXED_CTR", n, rdmsr(MSR_FIXED_CTR(n)), v);
         check("RDPMC of FIXED_CTR", n, rdpmc(RDPMC_FIXED + n), v);
-        check("write of FIXED_CTR", n, wrmsr_safe(MSR_FIXED_CTR(n), BIT(48)),
-              VEC_GP);
+        check("write of FIXED_CTR", n, wrmsr_safe(MSR_FIXED_CTR(n),
+              WIDTH_MASK + 1), VEC_GP);
         check("FIXED_CTR after #GP", n, rdmsr(MSR_FIXED_CTR(n)), v);
     }
 }
@@ -424,14 +432,12 @@ static void case_misc_enable(void)
 
 static void case_rdpmc_index(void)
 {
-    static const uint32_t bad[] = {
+    const uint32_t bad[] = {
         GP_COUNTERS, GP_COUNTERS + 1, 64, 0x100, 0xffff,
         0x10000, 0x10000000, 0x30000000, 0x50000000,
         RDPMC_FIXED + FIXED_COUNTERS, RDPMC_FIXED + 0xffff,
         RDPMC_FIXED + 0x10000,
-#if !HAVE_METRICS
-        RDPMC_METRICS,
-#endif
+        HAVE_METRICS ? RDPMC_METRICS + 1 : RDPMC_METRICS,
         RDPMC_METRICS + 1,
         /* The fast form of old CPUs */
         0x80000000, 0x80000001, 0xc0000000, 0xa0000000, 0xffffffff,
@@ -441,18 +447,18 @@ static void case_rdpmc_index(void)
 
     pmu_reset();
     for (i = 0; i < GP_COUNTERS; i++) {
-        wrmsr(MSR_A_PMC(i), 0xa00000000000 + i);
+        wrmsr(MSR_A_PMC(i), 0xa0000000 + i);
     }
     for (i = 0; i < FIXED_COUNTERS; i++) {
-        wrmsr(MSR_FIXED_CTR(i), 0xb00000000000 + i);
+        wrmsr(MSR_FIXED_CTR(i), 0xb0000000 + i);
     }
     for (i = 0; i < GP_COUNTERS; i++) {
         check("RDPMC", i, rdpmc_safe(i, &v), 0);
-        check("counter", i, v, 0xa00000000000 + i);
+        check("counter", i, v, 0xa0000000 + i);
     }
     for (i = 0; i < FIXED_COUNTERS; i++) {
         check("RDPMC of fixed", i, rdpmc_safe(RDPMC_FIXED + i, &v), 0);
-        check("fixed counter", i, v, 0xb00000000000 + i);
+        check("fixed counter", i, v, 0xb0000000 + i);
     }
     for (i = 0; i < ARRAY_SIZE(bad); i++) {
         context("bad index");
@@ -466,8 +472,8 @@ static void case_rdpmc_privilege(void)
     uint64_t cr4 = read_cr4();
 
     pmu_reset();
-    wrmsr(MSR_FIXED_CTR(0), 0x123456789abc);
-    wrmsr(MSR_A_PMC(0), 0xcba987654321);
+    wrmsr(MSR_FIXED_CTR(0), 0x56789abc);
+    wrmsr(MSR_A_PMC(0), 0x87654321);
     pmu_enable = 0;
     cpu->hook = skip_rdpmc;
 
@@ -497,7 +503,7 @@ static void case_rdpmc_privilege(void)
 static void ap_write_fixed_0(void)
 {
     pmu_reset();
-    wrmsr(MSR_FIXED_CTR(0), 0x123456789abc);
+    wrmsr(MSR_FIXED_CTR(0), 0x56789abc);
 }
 
 static void case_rdpmc_real_mode(void)
@@ -511,7 +517,7 @@ static void case_rdpmc_real_mode(void)
     REAL_MODE_RDPMC = 1;
     start_ap();
     check("no #GP", NO_STEP, REAL_MODE_RDPMC, 2);
-    check("counter", NO_STEP, REAL_MODE_RESULT, 0x123456789abc);
+    check("counter", NO_STEP, REAL_MODE_RESULT, 0x56789abc);
     REAL_MODE_INDEX = RDPMC_FIXED + FIXED_COUNTERS;
     REAL_MODE_RDPMC = 1;
     start_ap();
@@ -1571,6 +1577,47 @@ static void case_endless(void)
     check("end", NO_STEP, true, false);
 }
 
+/*
+ * The CPU halts with counters in all kinds of states. The qtest looks at them,
+ * and wakes it by an NMI.
+ */
+static void case_info(void)
+{
+    int i;
+
+    pmu_reset();
+    apic_write(APIC_LVTPC, LVT_NMI);
+    apic_write(APIC_LINT1, LVT_NMI);
+    program(0, EV_INSNS | EVTSEL_OS);
+    program(1, EV_BRANCHES | EVTSEL_OS | EVTSEL_USR | EVTSEL_INT |
+               EVTSEL_CMASK(2) | EVTSEL_INV | EVTSEL_EDGE);
+    program(2, 0x01c2 | EVTSEL_OS);
+    program(3, EV_INSNS);
+    program(4, EV_INSNS | EVTSEL_OS);
+    program(5, EV_INSNS | EVTSEL_USR);
+    program(6, EV_INSNS | EVTSEL_OS);
+    wrmsr(MSR_A_PMC(6), WIDTH_MASK);
+    /* Later, instructions make up for cycles: a look would keep the maximum */
+    program(7, EV_INSNS | EVTSEL_OS | EVTSEL_CMASK(1) | EVTSEL_INV);
+    program_fixed(0, FIXED_OS | FIXED_PMI);
+    wrmsr(MSR_FIXED_CTR(0), negative(1000));
+    program_fixed(3, FIXED_OS);
+    pmu_enable = (COUNTERS_MASK & ~BIT(4)) | METRICS_MASK;
+    MAILBOX(MAILBOX_PHASE) = 1;
+    kernel(body_halt_for_nmi, 0);
+    apic_write(APIC_LINT1, LVT_MASKED);
+
+    for (i = 0; i < GP_COUNTERS; i++) {
+        value("counter", i, rdmsr(MSR_PMC(i)));
+    }
+    for (i = 0; i < FIXED_COUNTERS; i++) {
+        value("fixed counter", i, rdmsr(MSR_FIXED_CTR(i)));
+    }
+    value("metrics", NO_STEP, rdmsr(MSR_PERF_METRICS));
+    check("status", NO_STEP, this_cpu()->pmi_status, BIT(6));
+    check("interrupts", NO_STEP, this_cpu()->pmis, 1);
+}
+
 static void case_pmi_no_status(void)
 {
     pmu_reset();
@@ -2026,7 +2073,7 @@ static void case_smp_init(void)
  */
 static void case_values(void)
 {
-    static const uint16_t codes[GP_COUNTERS] = {
+    static const uint16_t codes[MOST_GP_COUNTERS] = {
         EV_INSNS, EV_BRANCHES, EV_CYCLES, EV_REF_CYCLES, EV_LLC_REFS,
         EV_LLC_MISSES, EV_BRANCH_MISSES, EV_TAKEN,
     };
@@ -2040,7 +2087,8 @@ static void case_values(void)
                                                : "timer");
             pmu_enable = COUNTERS_MASK;
             for (i = 0; i < GP_COUNTERS; i++) {
-                program(i, codes[i] | EVTSEL_OS | EVTSEL_USR);
+                program(i, codes[i] | EVTSEL_OS | EVTSEL_USR |
+                           (turn && i > 5 ? EVTSEL_CMASK(1) | EVTSEL_INV : 0));
             }
             for (i = 0; i < FIXED_COUNTERS; i++) {
                 program_fixed(i, FIXED_OS | FIXED_USR);

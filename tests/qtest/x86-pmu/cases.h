@@ -44,12 +44,14 @@
     X(migrate_zero, "migrate/zero", CASE_MANUAL)                            \
     X(migrate_pending, "migrate/pending", CASE_MANUAL)                      \
     X(endless, "stop/endless", CASE_MANUAL)                                 \
+    X(info, "info/halted", CASE_MANUAL)                                     \
     X(monkey, "bad-input/random", CASE_MANUAL)                              \
     X(cpuid, "cpuid", 0)                                                    \
     X(msr_write, "registers/write", 0)                                      \
     X(msr_absent, "registers/absent", 0)                                    \
     X(msr_read_only, "registers/read-only", 0)                              \
     X(counter_width, "registers/counter-width", 0)                          \
+    X(shape, "registers/shape", 0)                                          \
     X(global_status, "registers/global-status", 0)                          \
     X(global_inuse, "registers/global-inuse", 0)                            \
     X(misc_enable, "registers/misc-enable", 0)                              \

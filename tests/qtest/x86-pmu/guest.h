@@ -12,14 +12,11 @@
 #ifndef X86_PMU_GUEST_H
 #define X86_PMU_GUEST_H
 
-/*
- * Fixed counters of the CPU: 3, or 4 with TopDown slots, and whether there is
- * PERF_METRICS with GLOBAL_CTRL[48]: on the models that the tests take, except
- * where a case says otherwise
- */
-#define FIXED_COUNTERS      4
-#define HAVE_METRICS        1
-#define GP_COUNTERS         8
+/* The default version of the PMU, and the most that there is */
+#define MOST_VERSION        5
+#define MOST_GP_COUNTERS    8
+#define MOST_FIXED_COUNTERS 4
+#define MOST_COUNTER_WIDTH  48
 
 /* The tests' pmu-metrics-ovf, in slots */
 #define METRICS_LIMIT       4096
@@ -63,7 +60,10 @@
 #define CONFIG_PRECISE      0x200   /* pmu-model=precise */
 #define CONFIG_SMP          0x400   /* there is a second CPU */
 #define CONFIG_TIMER        0x800   /* time depends on nothing but the code */
-#define CONFIG_EXACT        0x1000  /* no interrupt waits for a block's end */
+/* Four fields for what is not the default: version, counters, their width */
+#define CONFIG_SHAPE(version, gp, fixed, width)                             \
+    ((version) << 12 | (gp) << 16 | (fixed) << 20 | (width) << 24)
+#define CONFIG_EXACT        (1u << 31) /* no interrupt waits for a block's end */
 
 /* In front of what some bodies wait for */
 #define LOOSE_NOPS            64

@@ -55,12 +55,21 @@ typedef volatile uint64_t Shared64;     /* numbers */
 #define EVTSEL_CMASK(n)     ((uint64_t)(n) << 24)
 #define FIXED_OS            1
 #define FIXED_USR           2
+#define FIXED_ANY           4
 #define FIXED_PMI           8
 
 /* Of a rule that has no index */
 #define NO_STEP             (-1)
 
-#define WIDTH_MASK          (BIT(48) - 1)
+/* What the CPU has, see CONFIG_SHAPE(); with PERF_METRICS, GLOBAL_CTRL[48] */
+#define CONFIG_FIELD(shift, mask) (MAILBOX(MAILBOX_CONFIG) >> (shift) & (mask))
+#define VERSION             (CONFIG_FIELD(12, 0xf) ?: MOST_VERSION)
+#define GP_COUNTERS         (int)(CONFIG_FIELD(16, 0xf) ?: MOST_GP_COUNTERS)
+#define FIXED_COUNTERS      (int)(CONFIG_FIELD(20, 0xf) ?: MOST_FIXED_COUNTERS)
+#define COUNTER_WIDTH       (CONFIG_FIELD(24, 0xff) ?: MOST_COUNTER_WIDTH)
+#define HAVE_METRICS        (FIXED_COUNTERS > 3)
+
+#define WIDTH_MASK          (BIT(COUNTER_WIDTH) - 1)
 #define GP_MASK             (BIT(GP_COUNTERS) - 1)
 #define FIXED_MASK          ((BIT(FIXED_COUNTERS) - 1) << 32)
 #define FIXED_BIT(n)        BIT(32 + (n))
@@ -74,8 +83,9 @@ typedef volatile uint64_t Shared64;     /* numbers */
 /* In GLOBAL_STATUS and GLOBAL_CTRL */
 #define METRICS_MASK        (HAVE_METRICS ? STATUS_METRICS : 0)
 #define STATUS_MASK         (COUNTERS_MASK | METRICS_MASK |                 \
-                             STATUS_LBR_FROZEN | STATUS_FROZEN | STATUS_DS | \
-                             STATUS_CHANGED)
+                             (VERSION < 4 ? 0 :                             \
+                              STATUS_LBR_FROZEN | STATUS_FROZEN) |          \
+                             STATUS_DS | STATUS_CHANGED)
 #define DEBUGCTL_FREEZE_LBR BIT(11)
 #define DEBUGCTL_FREEZE     BIT(12)
 #define DEBUGCTL_FREEZE_SMM BIT(14)
@@ -142,6 +152,7 @@ typedef volatile uint64_t Shared64;     /* numbers */
 #define APIC_ICR            0x300
 #define APIC_LVTT           0x320
 #define APIC_LVTPC          0x340
+#define APIC_LINT1          0x360
 #define APIC_TMICT          0x380
 #define APIC_TDCR           0x3e0
 #define LVT_NMI             0x400
@@ -270,6 +281,9 @@ void check_range(const char *name, int index, uint64_t got, uint64_t min,
 void context(const char *name);
 /* Phase 1 until the qtest sets phase 2 */
 void wait_for_host(void);
+/* Each bit of a register alone: 0 or #GP, and whether it reads back */
+void check_bits(const char *name, uint32_t msr, uint64_t legal,
+                bool reads_as_0);
 /* A number that is no rule, but the same in each run. */
 void value(const char *name, int index, uint64_t got);
 void text(const char *s);
@@ -352,6 +366,8 @@ typedef struct GuestCase {
 #define X(sym, path, flags) void case_##sym(void);
 MODES_CASES(X)
 #undef X
+/* shapes.c */
+void case_shape(void);
 
 /* cases.c and topdown.c */
 extern const GuestCase pmu_cases[GUEST_CASE(all)];

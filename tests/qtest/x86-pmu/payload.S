@@ -638,6 +638,17 @@ payload_halted:
     nop
     ret
 
+/* Expensive instructions, a wait for an NMI, cheap instructions */
+BODY halt_for_nmi
+    pause
+    pause
+    nop
+    hlt
+    .rept   400
+    nop
+    .endr
+    ret
+
 BODY rdpmc_fixed_0
     mov     $RDPMC_FIXED_0, %ecx
     rdpmc

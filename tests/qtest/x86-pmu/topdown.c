@@ -1454,7 +1454,7 @@ static void case_td_sampling(void)
 /* Whatever was there: METRICS is 0 until a slot comes, and then as new. */
 static void case_td_counter_alone(void)
 {
-    static const uint64_t counters[] = {
+    const uint64_t counters[] = {
         0, 1, 1000, MANY_SLOTS, WIDTH_MASK - 10000,
     };
     Leaves l = { };
@@ -2428,7 +2428,7 @@ static void case_tdp_sum(void)
     int i;
 
     for (i = 0; i < ARRAY_SIZE(programs); i++) {
-        uint64_t pmc[GP_COUNTERS];
+        uint64_t pmc[MOST_GP_COUNTERS];
         Leaves l;
         int j;
 

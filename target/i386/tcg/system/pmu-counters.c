@@ -184,7 +184,7 @@ static void x86_pmu_freeze(X86CPU *cpu)
     CPUX86State *env = &cpu->env;
 
     if (FIELD_EX64(env->msr_debugctl, DEBUGCTL, FREEZE_PERFMON_ON_PMI)) {
-        env->msr_global_status |= PMU_STATUS_CTR_FRZ;
+        x86_pmu_shape_freeze(cpu);
         x86_pmu_reconfigure(cpu);
     }
 }
@@ -195,6 +195,7 @@ void x86_pmu_deliver(X86CPU *cpu)
         cpu->pmu->irq_pending = false;
         if (cpu->apic_state) {
             BQL_LOCK_GUARD();
+            x86_pmu_trace_interrupt(cpu);
             apic_deliver_pmi(cpu->apic_state);
         }
         /* The accelerator may have counted only for the deadline of this */
@@ -229,7 +230,7 @@ void x86_pmu_fold(X86CPU *cpu, uintptr_t ra)
         }
         run->got += count;
         sum = *value + count;
-        *value = sum & PMU_MASK;
+        *value = sum & cpu->pmu->mask;
         if (sum != *value) {
             trace_x86_pmu_overflow(CPU(cpu)->cpu_index, i, *value,
                                    pmu->config[i].irq);
@@ -241,6 +242,20 @@ void x86_pmu_fold(X86CPU *cpu, uintptr_t ra)
     if (pmu->irq_pending) {
         x86_pmu_freeze(cpu);
     }
+}
+
+bool x86_pmu_peek(X86CPU *cpu, unsigned counter, uint64_t *value)
+{
+    const PMUConfig *c = &cpu->pmu->config[counter];
+    uint64_t sum = *x86_pmu_value(&cpu->env, counter), rest;
+
+    if (c->domains) {
+        sum += x86_pmu_count(cpu, counter,
+                             x86_pmu_event_sum(cpu, c->event, c->domains),
+                             &rest);
+    }
+    *value = sum & cpu->pmu->mask;
+    return sum != *value;
 }
 
 /*
@@ -273,7 +288,7 @@ static void x86_pmu_set_due(X86CPU *cpu)
         const PMUConfig *c = &pmu->config[i];
 
         if (c->domains && c->irq) {
-            uint64_t left = PMU_MASK + 1 - *x86_pmu_value(env, i);
+            uint64_t left = pmu->mask + 1 - *x86_pmu_value(env, i);
 
             due[c->domains] = MIN(due[c->domains],
                                   x86_pmu_units_until(cpu, i, left));
@@ -365,6 +380,7 @@ static void x86_pmu_deadline(CPUState *cs)
     x86_pmu_fold(cpu, 0);
     x86_pmu_deliver(cpu);
     x86_pmu_set_due(cpu);
+    x86_pmu_trace_deadline(cpu);
 }
 
 /*
@@ -409,7 +425,7 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
                x86_pmu_event_of_totals(cpu, c->event, domain, now);
         sum = x86_pmu_event_sum(cpu, c->event, c->domains) + most;
         if (*x86_pmu_value(&cpu->env, i) +
-            x86_pmu_count(cpu, i, sum, &rest) > PMU_MASK) {
+            x86_pmu_count(cpu, i, sum, &rest) > pmu->mask) {
             return true;
         }
     }

@@ -8,6 +8,8 @@
  *  pmu-events.c      what the events count
  *  pmu-topdown.c     the categories of slots, PERF_METRICS
  *  pmu-precise.c     branch predictors and caches
+ *  pmu-shape.c       version, number and width of the counters
+ *  pmu-info.c        the monitor's query-pmu and "info pmu"
  *  pmu-vmstate.c     migration
  *
  * Copyright (c) qemu-pmu developers
@@ -22,15 +24,16 @@
 #include "tcg/pmu.h"
 #include "tcg/pmu-options.h"
 
+/* The default version, and the most counters and bits, see pmu-shape.c */
+#define PMU_VERSION             5
 #define PMU_GP                  8
 #define PMU_FIXED               4
 #define PMU_COUNTERS            (PMU_GP + PMU_FIXED)
 #define PMU_SLOTS               (PMU_GP + 3)    /* the counter of slots */
 #define PMU_WIDTH               48
-#define PMU_MASK                MAKE_64BIT_MASK(0, PMU_WIDTH)
 
 /* Slots after which the metrics overflow, by default */
-#define PMU_METRICS_OVF         (PMU_MASK + 1)
+#define PMU_METRICS_OVF         BIT_ULL(PMU_WIDTH)
 
 /* The unit of topdown-mix: millionths */
 #define TOPDOWN_MIX_WHOLE       1000000
@@ -46,18 +49,13 @@
 #define PMU_METRICS_BIT         BIT_ULL(48)
 
 /* Bits of GLOBAL_CTRL, GLOBAL_STATUS, and the like */
-#define PMU_GP_MASK             MAKE_64BIT_MASK(0, PMU_GP)
-#define PMU_FIXED_MASK          MAKE_64BIT_MASK(32, PMU_FIXED)
 #define PMU_STATUS_LBR_FRZ      BIT_ULL(58)
 #define PMU_STATUS_CTR_FRZ      BIT_ULL(59)
 #define PMU_STATUS_OVF_BUF      BIT_ULL(62)
 #define PMU_STATUS_COND_CHGD    BIT_ULL(63)
-#define PMU_STATUS_MASK         (PMU_GP_MASK | PMU_FIXED_MASK | \
-                                 PMU_STATUS_LBR_FRZ | PMU_STATUS_CTR_FRZ | \
-                                 PMU_STATUS_OVF_BUF | PMU_STATUS_COND_CHGD)
 #define PMU_INUSE_PMI           BIT_ULL(63)
 
-/* AnyThread is deprecated, so that its bits are reserved */
+/* In version 5, AnyThread is deprecated, so that its bits are reserved */
 FIELD(EVTSEL, EVENT, 0, 16)
 FIELD(EVTSEL, USR, 16, 1)
 FIELD(EVTSEL, OS, 17, 1)
@@ -73,8 +71,8 @@ FIELD(EVTSEL, CMASK, 24, 8)
 /* For each fixed counter, four bits of FIXED_CTR_CTRL */
 FIELD(FIXED, OS, 0, 1)
 FIELD(FIXED, USR, 1, 1)
+FIELD(FIXED, ANY, 2, 1)
 FIELD(FIXED, INT, 3, 1)
-#define PMU_FIXED_CTRL_MASK     0xbbbbULL
 
 FIELD(DEBUGCTL, LBR, 0, 1)
 FIELD(DEBUGCTL, BTF, 1, 1)
@@ -105,11 +103,13 @@ typedef enum PMUSource {
  * @code: unit mask and event select
  * @source: where its count comes from
  * @index: which X86_COUNT_ or TOPDOWN_ that is
+ * @name: what perf's event lists call it, NULL if they do not
  */
 typedef struct PMUEvent {
     uint16_t code;
     uint8_t source;
     uint8_t index;
+    const char *name;
 } PMUEvent;
 
 /* What the registers say of a counter; rebuilt from them after migration */
@@ -177,9 +177,15 @@ typedef enum PMUIncoming {
  * @config: what the counters count now, general before fixed (not migrated:
  *          the registers tell)
  * @run: see X86PMURun
- * @width: slots per cycle (migrated as part of @setup)
- * @model: where the categories of slots come from (migrated as part of @setup)
- * @level: of PERF_METRICS, 1 or 2 (migrated as part of @setup)
+ * @version: of architectural performance monitoring (in @setup, like all
+ *           up to @level)
+ * @gp: number of general counters
+ * @fixed: number of fixed counters
+ * @counter_width: bits of all counters
+ * @mask: the same as a mask
+ * @width: slots per cycle
+ * @model: where the categories of slots come from
+ * @level: of PERF_METRICS, 1 or 2
  * @in_init: the current reset is an INIT (not migrated: false between resets)
  * @irq_pending: an interrupt to be delivered by the vCPU's thread
  * @topdown: see X86PMUTopDown
@@ -190,6 +196,11 @@ typedef enum PMUIncoming {
 typedef struct X86PMU {
     PMUConfig config[PMU_COUNTERS];
     X86PMURun run[PMU_COUNTERS];
+    uint8_t version;
+    uint8_t gp;
+    uint8_t fixed;
+    uint8_t counter_width;
+    uint64_t mask;
     uint32_t width;
     X86PMUModel model;
     uint8_t level;
@@ -202,12 +213,28 @@ typedef struct X86PMU {
 } X86PMU;
 
 /*
- * pmu-regs.c
+ * pmu-shape.c
  */
 
-/* The legal bits of GLOBAL_CTRL, and of GLOBAL_STATUS */
+void x86_pmu_shape_class_init(ObjectClass *oc);
+bool x86_pmu_shape_realize(X86CPU *cpu, Error **errp);
+
+/* Will the CPU have the counter of slots? Before it is realized, too. */
+bool x86_pmu_shape_has_slots(X86CPU *cpu);
+
+/* Is there such a counter? Is there a register, if it is one of the PMU's? */
+bool x86_pmu_counter_exists(X86CPU *cpu, unsigned counter);
+bool x86_pmu_msr_exists(X86CPU *cpu, uint32_t msr);
+
+/* The bits of the general counters; the legal bits of the registers */
+uint64_t x86_pmu_gp_mask(X86CPU *cpu);
 uint64_t x86_pmu_ctrl_mask(CPUX86State *env);
 uint64_t x86_pmu_status_mask(CPUX86State *env);
+uint64_t x86_pmu_evtsel_mask(X86CPU *cpu);
+uint64_t x86_pmu_fixed_ctrl_mask(X86CPU *cpu);
+
+/* The registers say after this that nothing counts, as on an interrupt. */
+void x86_pmu_shape_freeze(X86CPU *cpu);
 
 /*
  * pmu-counters.c
@@ -226,6 +253,16 @@ uint64_t *x86_pmu_value(CPUX86State *env, unsigned counter);
  * Sets the overflow bits. An interrupt is pending then, not yet delivered.
  */
 void x86_pmu_fold(X86CPU *cpu, uintptr_t ra);
+
+/**
+ * x86_pmu_peek: what software would read from a counter, without any change
+ * @cpu: the CPU, on its own thread or not running, after insn_count_sync()
+ * @counter: general before fixed
+ * @value: where the value goes
+ *
+ * Returns true if the counter has overflowed since it was folded.
+ */
+bool x86_pmu_peek(X86CPU *cpu, unsigned counter, uint64_t *value);
 
 /*
  * The registers have changed, and were up to date before that: choose what the
@@ -280,8 +317,20 @@ int64_t x86_pmu_event_units(X86CPU *cpu, const PMUEvent *e, uint64_t n,
 int64_t x86_pmu_units_of(X86CPU *cpu, uint64_t quarters);
 
 /*
+ * pmu-info.c
+ */
+
+/* Trace an interrupt that is about to be delivered, and the next deadlines */
+void x86_pmu_trace_interrupt(X86CPU *cpu);
+void x86_pmu_trace_deadline(X86CPU *cpu);
+
+/*
  * pmu-topdown.c
  */
+
+/* Where to store a property of the PMU; NULL and an error if it is too late */
+X86PMUOptions *x86_pmu_options_set(Object *obj, const char *name,
+                                   Error **errp);
 
 /* Does the CPU have PERF_METRICS? */
 bool x86_topdown_available(CPUX86State *env);

@@ -104,9 +104,8 @@ bool x86_pmu_check_others(X86CPU *cpu, Error **errp)
     return true;
 }
 
-/* Only before the CPU is realized; all these properties are for a PMU */
-static X86PMUOptions *pmu_options_set(Object *obj, const char *name,
-                                      Error **errp)
+X86PMUOptions *x86_pmu_options_set(Object *obj, const char *name,
+                                   Error **errp)
 {
     X86CPU *cpu = X86_CPU(obj);
 
@@ -129,7 +128,7 @@ static int pmu_model_get(Object *obj, Error **errp)
 
 static void pmu_model_set(Object *obj, int value, Error **errp)
 {
-    X86PMUOptions *o = pmu_options_set(obj, "pmu-model", errp);
+    X86PMUOptions *o = x86_pmu_options_set(obj, "pmu-model", errp);
 
     if (o) {
         o->model = value;
@@ -159,7 +158,7 @@ static void pmu_width_set(Object *obj, Visitor *v, const char *name,
                    WIDTH_MOST);
         return;
     }
-    o = pmu_options_set(obj, name, errp);
+    o = x86_pmu_options_set(obj, name, errp);
     if (o) {
         o->width = width;
     }
@@ -187,7 +186,7 @@ static void pmu_metrics_ovf_set(Object *obj, Visitor *v, const char *name,
                    METRICS_OVF_LEAST, (uint64_t)PMU_METRICS_OVF);
         return;
     }
-    o = pmu_options_set(obj, name, errp);
+    o = x86_pmu_options_set(obj, name, errp);
     if (o) {
         o->metrics_ovf = limit;
     }
@@ -266,7 +265,7 @@ static void topdown_mix_set(Object *obj, const char *text, Error **errp)
         return;
     }
     if (!DEVICE(obj)->realized) {
-        X86PMUOptions *o = pmu_options_set(obj, "topdown-mix", errp);
+        X86PMUOptions *o = x86_pmu_options_set(obj, "topdown-mix", errp);
 
         if (o) {
             o->has_mix = true;
@@ -284,6 +283,7 @@ static void topdown_mix_set(Object *obj, const char *text, Error **errp)
 
 void x86_pmu_class_init(ObjectClass *oc)
 {
+    x86_pmu_shape_class_init(oc);
     object_class_property_add_enum(oc, "pmu-model", "X86PMUModel", &pmu_models,
                                    pmu_model_get, pmu_model_set);
     object_class_property_set_description(oc, "pmu-model",

@@ -55,6 +55,9 @@ static int x86_pmu_read(X86CPU *cpu, uint32_t msr, uint64_t *val)
 {
     CPUX86State *env = &cpu->env;
 
+    if (!x86_pmu_msr_exists(cpu, msr)) {
+        return -1;
+    }
     switch (msr) {
     case MSR_P6_PERFCTR0 ... MSR_P6_PERFCTR0 + PMU_GP - 1:
         *val = env->msr_gp_counters[msr - MSR_P6_PERFCTR0];
@@ -101,21 +104,14 @@ static int x86_pmu_read(X86CPU *cpu, uint32_t msr, uint64_t *val)
     }
 }
 
-uint64_t x86_pmu_ctrl_mask(CPUX86State *env)
-{
-    return PMU_GP_MASK | PMU_FIXED_MASK |
-           (x86_topdown_available(env) ? PMU_METRICS_BIT : 0);
-}
-
-uint64_t x86_pmu_status_mask(CPUX86State *env)
-{
-    return PMU_STATUS_MASK |
-           (x86_topdown_available(env) ? PMU_METRICS_BIT : 0);
-}
-
 /* The bits that software may write as 1; false if there are none at all */
-static bool x86_pmu_writable(CPUX86State *env, uint32_t msr, uint64_t *legal)
+static bool x86_pmu_writable(X86CPU *cpu, uint32_t msr, uint64_t *legal)
 {
+    CPUX86State *env = &cpu->env;
+
+    if (!x86_pmu_msr_exists(cpu, msr)) {
+        return false;
+    }
     switch (msr) {
     case MSR_P6_PERFCTR0 ... MSR_P6_PERFCTR0 + PMU_GP - 1:
     case MSR_IA32_MISC_ENABLE:
@@ -125,16 +121,16 @@ static bool x86_pmu_writable(CPUX86State *env, uint32_t msr, uint64_t *legal)
         *legal = UINT64_MAX;
         return x86_topdown_available(env);
     case MSR_IA32_A_PMC0 ... MSR_IA32_A_PMC0 + PMU_GP - 1:
-        *legal = PMU_MASK;
+        *legal = cpu->pmu->mask;
         return x86_pmu_full_write(env);
     case MSR_P6_EVNTSEL0 ... MSR_P6_EVNTSEL0 + PMU_GP - 1:
-        *legal = PMU_EVTSEL_MASK;
+        *legal = x86_pmu_evtsel_mask(cpu);
         return true;
     case MSR_CORE_PERF_FIXED_CTR0 ... MSR_CORE_PERF_FIXED_CTR0 + PMU_FIXED - 1:
-        *legal = PMU_MASK;
+        *legal = cpu->pmu->mask;
         return true;
     case MSR_CORE_PERF_FIXED_CTR_CTRL:
-        *legal = PMU_FIXED_CTRL_MASK;
+        *legal = x86_pmu_fixed_ctrl_mask(cpu);
         return true;
     case MSR_CORE_PERF_GLOBAL_CTRL:
         *legal = x86_pmu_ctrl_mask(env);
@@ -158,7 +154,8 @@ static void x86_pmu_write(X86CPU *cpu, uint32_t msr, uint64_t val)
     switch (msr) {
     case MSR_P6_PERFCTR0 ... MSR_P6_PERFCTR0 + PMU_GP - 1:
         /* The upper half is ignored, and the sign of the lower extended */
-        env->msr_gp_counters[msr - MSR_P6_PERFCTR0] = (int32_t)val & PMU_MASK;
+        env->msr_gp_counters[msr - MSR_P6_PERFCTR0] = (int32_t)val &
+                                                      cpu->pmu->mask;
         cpu->pmu->run[msr - MSR_P6_PERFCTR0].rest = 0;
         break;
     case MSR_IA32_A_PMC0 ... MSR_IA32_A_PMC0 + PMU_GP - 1:
@@ -247,7 +244,7 @@ int x86_pmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
     if (!cpu->pmu || !x86_pmu_has_msr(msr)) {
         return 0;
     }
-    ok = x86_pmu_writable(env, msr, &legal) && !(val & ~legal);
+    ok = x86_pmu_writable(cpu, msr, &legal) && !(val & ~legal);
     trace_x86_pmu_wrmsr(CPU(cpu)->cpu_index, msr, val, ok);
     if (!ok) {
         return -1;
@@ -273,9 +270,9 @@ bool x86_pmu_rdpmc(CPUX86State *env, uint32_t index, uint64_t *val,
     index &= 0xffff;
     if (!cpu->pmu) {
         return false;
-    } else if (type == PMU_RDPMC_GP && index < PMU_GP) {
+    } else if (type == PMU_RDPMC_GP && index < cpu->pmu->gp) {
         /* as it is */
-    } else if (type == PMU_RDPMC_FIXED && index < PMU_FIXED) {
+    } else if (type == PMU_RDPMC_FIXED && index < cpu->pmu->fixed) {
         index += PMU_GP;
     } else if (type == PMU_RDPMC_METRICS && index == 0 &&
                x86_topdown_available(env)) {

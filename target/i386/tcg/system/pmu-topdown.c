@@ -152,7 +152,9 @@ static void topdown_parts(X86CPU *cpu, uint64_t *part)
 
 static uint64_t topdown_limit(X86CPU *cpu)
 {
-    return 4 * (cpu->pmu_options.metrics_ovf ?: PMU_METRICS_OVF);
+    uint64_t most = cpu->pmu->mask + 1;
+
+    return 4 * MIN(cpu->pmu_options.metrics_ovf ?: most, most);
 }
 
 void x86_topdown_clip(X86PMUTopDown *t)

@@ -46,6 +46,10 @@ static bool x86_pmu_needed(void *opaque)
 /* The properties that both CPUs must have the same */
 static const char *const setup_properties[] = {
     "pmu-model",
+    "pmu-version",
+    "pmu-gp-counters",
+    "pmu-fixed-counters",
+    "pmu-counter-width",
     "pmu-width",
     "pmu-metrics-ovf",
     "perf-metrics",
@@ -416,12 +420,14 @@ int x86_pmu_post_load(X86CPU *cpu)
     }
 
     for (i = 0; i < PMU_COUNTERS; i++) {
-        *x86_pmu_value(env, i) &= PMU_MASK;
+        *x86_pmu_value(env, i) &= x86_pmu_counter_exists(cpu, i) ?
+                                  cpu->pmu->mask : 0;
     }
     for (i = 0; i < PMU_GP; i++) {
-        env->msr_gp_evtsel[i] &= PMU_EVTSEL_MASK;
+        env->msr_gp_evtsel[i] &= x86_pmu_counter_exists(cpu, i) ?
+                                 x86_pmu_evtsel_mask(cpu) : 0;
     }
-    env->msr_fixed_ctr_ctrl &= PMU_FIXED_CTRL_MASK;
+    env->msr_fixed_ctr_ctrl &= x86_pmu_fixed_ctrl_mask(cpu);
     env->msr_global_ctrl &= x86_pmu_ctrl_mask(env);
     env->msr_global_status &= x86_pmu_status_mask(env);
     env->msr_debugctl &= PMU_DEBUGCTL_MASK;

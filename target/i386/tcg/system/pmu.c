@@ -2,7 +2,8 @@
  * PMU of Intel CPUs under TCG: life cycle
  *
  * A CPU with pmu=on has Intel's architectural performance monitoring, version
- * 5: eight general and four fixed counters. The PMU is made when the CPU is
+ * 5 with eight general and four fixed counters, unless properties choose less
+ * (pmu-shape.c). The PMU is made when the CPU is
  * realized, which also turns on its CPU features, and reset and INIT treat its
  * registers as the manual says. The other parts are in the files that
  * pmu-internal.h lists.
@@ -41,6 +42,11 @@
 
 /* Slots per cycle of models that are not known */
 #define PMU_LEAST_WIDTH         4
+
+#define PMU_PROPERTIES          "pmu-version, pmu-gp-counters, "            \
+                                "pmu-fixed-counters, pmu-counter-width, "   \
+                                "pmu-model, topdown-mix, pmu-width, and "   \
+                                "pmu-metrics-ovf"
 
 /*
  * Features and CPUID
@@ -112,7 +118,8 @@ bool x86_pmu_expand_features(X86CPU *cpu)
     for (w = 0; w < FEATURE_WORDS; w++) {
         uint64_t on = x86_pmu_supported_features(cpu, w);
 
-        if (w == FEAT_PERF_CAPABILITIES && !level) {
+        if (w == FEAT_PERF_CAPABILITIES &&
+            (!level || !x86_pmu_shape_has_slots(cpu))) {
             /* Not on this hardware, unless the user wants it */
             on &= ~PMU_CAP_METRICS;
         }
@@ -141,8 +148,7 @@ bool x86_pmu_realize(X86CPU *cpu, Error **errp)
     unsigned width, level;
 
     if (o->given && !x86_pmu_possible(cpu)) {
-        error_setg(errp, "pmu-model, topdown-mix, pmu-width, and "
-                   "pmu-metrics-ovf need %s",
+        error_setg(errp, PMU_PROPERTIES " need %s",
                    cpu->enable_pmu ? "a CPU model of Intel" : "pmu=on");
         return false;
     }
@@ -167,7 +173,7 @@ bool x86_pmu_realize(X86CPU *cpu, Error **errp)
     cpu->pmu->width = o->width ?: width;
     cpu->pmu->level = MAX(level, 1);
     cpu->pmu->model = o->model;
-    if (!x86_pmu_check_others(cpu, errp)) {
+    if (!x86_pmu_shape_realize(cpu, errp) || !x86_pmu_check_others(cpu, errp)) {
         x86_pmu_unrealize(cpu);
         return false;
     }
@@ -201,20 +207,6 @@ bool x86_pmu_is_precise(CPUX86State *env)
     return env_archcpu(env)->pmu_precise != NULL;
 }
 
-/* CPUID leaf 0AH; the events of EBX that are not available: none */
-void x86_pmu_cpuid(X86CPU *cpu, uint32_t *eax, uint32_t *ebx,
-                   uint32_t *ecx, uint32_t *edx)
-{
-    enum { VERSION = 5, ARCH_EVENTS = 8, ANY_THREAD_DEPRECATED = 1 << 15 };
-
-    if (cpu->pmu) {
-        *eax = VERSION | PMU_GP << 8 | PMU_WIDTH << 16 | ARCH_EVENTS << 24;
-        *ebx = 0;
-        *ecx = MAKE_64BIT_MASK(0, PMU_FIXED);
-        *edx = PMU_FIXED | PMU_WIDTH << 5 | ANY_THREAD_DEPRECATED;
-    }
-}
-
 /*
  * Reset and INIT
  */
@@ -225,7 +217,7 @@ void x86_pmu_reset(X86CPU *cpu)
 
     if (pmu && !pmu->in_init) {
         /* All other registers are 0 */
-        cpu->env.msr_global_ctrl = PMU_GP_MASK;
+        cpu->env.msr_global_ctrl = x86_pmu_gp_mask(cpu);
         pmu->irq_pending = false;
         pmu->incoming = PMU_INCOMING_NONE;
         memset(pmu->run, 0, sizeof(pmu->run));

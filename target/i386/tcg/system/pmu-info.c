@@ -1,0 +1,397 @@
+/*
+ * PMU of Intel CPUs under TCG: query-pmu, "info pmu", and trace events
+ *
+ * For the monitor, the vCPU's own thread answers, between two blocks of
+ * translated code, so that the values are exact. The guest does not notice:
+ * nothing is folded into the counters, no overflow bit is set, and no
+ * interrupt becomes pending.
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "cpu.h"
+#include "accel/tcg/insn-count.h"
+#include "hw/i386/apic_internal.h"
+#include "monitor/hmp-target.h"
+#include "monitor/hmp.h"
+#include "monitor/monitor.h"
+#include "qapi/error.h"
+#include "qapi/qapi-commands-pmu-target.h"
+#include "system/tcg.h"
+#include "target/i386/trace.h"
+#include "tcg/pmu-precise.h"
+#include "pmu-internal.h"
+
+#define METRICS_WHOLE           255.0
+
+/**
+ * PMUShadow: what a look at the counters would change
+ * @total: the totals, to which the precise model adds
+ * @precise: the precise model, if the CPU has one...
+ * @loads: ...and how many loads wait for it
+ */
+typedef struct PMUShadow {
+    uint64_t total[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
+    X86PMUTopDown topdown;
+    X86PMUPrecise *precise;
+    size_t loads;
+    uint64_t status;
+    bool irq_pending;
+} PMUShadow;
+
+static void pmu_info_begin(X86CPU *cpu, PMUShadow *s)
+{
+    insn_count_sync(CPU(cpu), 0);
+    memcpy(s->total, cpu->insn_count.total, sizeof(s->total));
+    s->topdown = cpu->pmu->topdown;
+    s->status = cpu->env.msr_global_status;
+    s->irq_pending = cpu->pmu->irq_pending;
+    s->precise = NULL;
+    if (cpu->pmu_precise) {
+        s->precise = g_memdup2(cpu->pmu_precise, sizeof(*s->precise));
+        s->loads = cpu->pmu_load - cpu->pmu_precise->loads;
+        x86_pmu_precise_drain(cpu);
+    }
+}
+
+static void pmu_info_end(X86CPU *cpu, PMUShadow *s)
+{
+    memcpy(cpu->insn_count.total, s->total, sizeof(s->total));
+    cpu->pmu->topdown = s->topdown;
+    cpu->env.msr_global_status = s->status;
+    cpu->pmu->irq_pending = s->irq_pending;
+    if (s->precise) {
+        memcpy(cpu->pmu_precise, s->precise, sizeof(*s->precise));
+        cpu->pmu_load = cpu->pmu_precise->loads + s->loads;
+        g_free(s->precise);
+    }
+}
+
+static X86PmuCounterState pmu_info_state(X86CPU *cpu, unsigned counter,
+                                         const X86PmuCounter *info, bool on)
+{
+    CPUX86State *env = &cpu->env;
+    bool user = env->hflags & HF_CPL_MASK;
+
+    if (!on || (!info->os && !info->usr)) {
+        return X86_PMU_COUNTER_STATE_DISABLED;
+    }
+    if (!(env->msr_global_ctrl & x86_pmu_bit(counter))) {
+        return X86_PMU_COUNTER_STATE_GLOBAL_DISABLED;
+    }
+    if (env->msr_global_status & PMU_STATUS_CTR_FRZ) {
+        return X86_PMU_COUNTER_STATE_FROZEN;
+    }
+    if (cpu->pmu->config[counter].event->source == SOURCE_NONE) {
+        return X86_PMU_COUNTER_STATE_NO_EVENT;
+    }
+    return (user ? info->usr : info->os) ? X86_PMU_COUNTER_STATE_COUNTING
+                                         : X86_PMU_COUNTER_STATE_FILTERED;
+}
+
+static X86PmuCounter *pmu_info_counter(X86CPU *cpu, unsigned counter)
+{
+    CPUX86State *env = &cpu->env;
+    X86PmuCounter *info = g_new0(X86PmuCounter, 1);
+    const PMUEvent *event;
+    uint16_t code;
+    bool on = true;
+
+    if (counter < PMU_GP) {
+        uint64_t sel = env->msr_gp_evtsel[counter];
+
+        info->name = g_strdup_printf("gp%u", counter);
+        code = FIELD_EX64(sel, EVTSEL, EVENT);
+        event = x86_pmu_find_event(code);
+        on = FIELD_EX64(sel, EVTSEL, EN);
+        info->os = FIELD_EX64(sel, EVTSEL, OS);
+        info->usr = FIELD_EX64(sel, EVTSEL, USR);
+        info->interrupt = FIELD_EX64(sel, EVTSEL, INT);
+        info->edge = FIELD_EX64(sel, EVTSEL, EDGE);
+        info->inv = FIELD_EX64(sel, EVTSEL, INV);
+        info->cmask = FIELD_EX64(sel, EVTSEL, CMASK);
+    } else {
+        unsigned index = counter - PMU_GP;
+        uint64_t ctrl = env->msr_fixed_ctr_ctrl >> 4 * index;
+
+        info->name = g_strdup_printf("fixed%u", index);
+        event = x86_pmu_fixed_event(index);
+        code = event->code;
+        info->os = FIELD_EX64(ctrl, FIXED, OS);
+        info->usr = FIELD_EX64(ctrl, FIXED, USR);
+        info->interrupt = FIELD_EX64(ctrl, FIXED, INT);
+    }
+    info->event_select = code;
+    info->umask = code >> 8;
+    info->event = event->name ? g_strdup(event->name)
+                              : g_strdup_printf("r%02x%02x", info->umask,
+                                                info->event_select);
+    info->state = pmu_info_state(cpu, counter, info, on);
+    if (x86_pmu_peek(cpu, counter, &info->value)) {
+        env->msr_global_status |= x86_pmu_bit(counter);
+        cpu->pmu->irq_pending |= cpu->pmu->config[counter].irq;
+    }
+    info->overflow = env->msr_global_status & x86_pmu_bit(counter);
+    return info;
+}
+
+static X86PmuMetrics *pmu_info_metrics(X86CPU *cpu)
+{
+    X86PmuMetrics *info = g_new0(X86PmuMetrics, 1);
+    double percent[TOPDOWN_CATEGORIES];
+    unsigned i;
+
+    info->value = x86_topdown_read(cpu);
+    for (i = 0; i < TOPDOWN_CATEGORIES; i++) {
+        percent[i] = extract64(info->value, 8 * i, 8) * 100 / METRICS_WHOLE;
+    }
+    info->retiring = percent[TOPDOWN_RETIRING];
+    info->bad_speculation = percent[TOPDOWN_BAD];
+    info->frontend_bound = percent[TOPDOWN_FRONTEND];
+    info->backend_bound = percent[TOPDOWN_BACKEND];
+    if (cpu->pmu->level > 1) {
+        info->has_heavy_operations = true;
+        info->heavy_operations = percent[TOPDOWN_HEAVY];
+        info->has_branch_mispredicts = true;
+        info->branch_mispredicts = percent[TOPDOWN_MISPREDICT];
+        info->has_fetch_latency = true;
+        info->fetch_latency = percent[TOPDOWN_FETCH_LAT];
+        info->has_memory_bound = true;
+        info->memory_bound = percent[TOPDOWN_MEMORY];
+    }
+    return info;
+}
+
+/* Does the APIC hold an interrupt that the CPU has not accepted yet? */
+static bool pmu_info_apic_pending(X86CPU *cpu, uint32_t lvt)
+{
+    APICCommonState *apic = APIC_COMMON(cpu->apic_state);
+    uint8_t vector = lvt;
+
+    switch (extract32(lvt, 8, 3)) {
+    case APIC_DM_NMI:
+        return CPU(cpu)->interrupt_request & CPU_INTERRUPT_NMI;
+    case APIC_DM_FIXED:
+        return apic->irr[vector / 32] & (1u << vector % 32);
+    default:
+        return false;
+    }
+}
+
+/* On the CPU's own thread */
+static void pmu_info_fill(CPUState *cs, run_on_cpu_data data)
+{
+    X86CPU *cpu = X86_CPU(cs);
+    CPUX86State *env = &cpu->env;
+    X86PmuEmulated *info = data.host_ptr;
+    X86PmuCounterList **tail = &info->counters;
+    PMUShadow shadow;
+    unsigned i;
+
+    pmu_info_begin(cpu, &shadow);
+    info->version = cpu->pmu->version;
+    info->counter_width = cpu->pmu->counter_width;
+    info->cpl = env->hflags & HF_CPL_MASK;
+    info->halted = cs->halted;
+    info->global_ctrl = env->msr_global_ctrl;
+    info->fixed_ctr_ctrl = env->msr_fixed_ctr_ctrl;
+    info->debugctl = env->msr_debugctl;
+    for (i = 0; i < PMU_COUNTERS; i++) {
+        if (x86_pmu_counter_exists(cpu, i)) {
+            QAPI_LIST_APPEND(tail, pmu_info_counter(cpu, i));
+        }
+    }
+    x86_topdown_update(cpu);
+    if (x86_topdown_available(env)) {
+        info->perf_metrics = pmu_info_metrics(cpu);
+    }
+    info->global_status = env->msr_global_status;
+    info->interrupt_pending = cpu->pmu->irq_pending;
+    if (cpu->apic_state) {
+        info->has_lvt = true;
+        info->lvt = APIC_COMMON(cpu->apic_state)->lvt[APIC_LVT_PERFORM];
+        info->interrupt_pending |= pmu_info_apic_pending(cpu, info->lvt);
+    }
+    pmu_info_end(cpu, &shadow);
+}
+
+static X86PmuKind pmu_info_kind(X86CPU *cpu)
+{
+    if (!cpu->enable_pmu) {
+        return X86_PMU_KIND_OFF;
+    } else if (!tcg_enabled()) {
+        return X86_PMU_KIND_ACCELERATOR;
+    }
+    return cpu->pmu ? X86_PMU_KIND_EMULATED : X86_PMU_KIND_UNSUPPORTED;
+}
+
+X86PmuInfoList *qmp_query_pmu(Error **errp)
+{
+    X86PmuInfoList *list = NULL, **tail = &list;
+    CPUState *cs;
+
+    CPU_FOREACH(cs) {
+        X86PmuInfo *info = g_new0(X86PmuInfo, 1);
+
+        info->cpu_index = cs->cpu_index;
+        info->qom_path = object_get_canonical_path(OBJECT(cs));
+        info->kind = pmu_info_kind(X86_CPU(cs));
+        if (info->kind == X86_PMU_KIND_EMULATED) {
+            run_on_cpu(cs, pmu_info_fill,
+                       RUN_ON_CPU_HOST_PTR(&info->u.emulated));
+        }
+        QAPI_LIST_APPEND(tail, info);
+    }
+    return list;
+}
+
+/*
+ * Trace events
+ */
+
+static uint64_t pmu_info_rip(X86CPU *cpu)
+{
+    return cpu->env.segs[R_CS].base + cpu->env.eip;
+}
+
+void x86_pmu_trace_interrupt(X86CPU *cpu)
+{
+    uint32_t lvt = APIC_COMMON(cpu->apic_state)->lvt[APIC_LVT_PERFORM];
+
+    trace_x86_pmu_interrupt(CPU(cpu)->cpu_index, pmu_info_rip(cpu),
+                            cpu->env.msr_global_status, lvt,
+                            lvt & APIC_LVT_MASKED);
+}
+
+void x86_pmu_trace_deadline(X86CPU *cpu)
+{
+    const int64_t *due = cpu->insn_count.due;
+
+    trace_x86_pmu_deadline(CPU(cpu)->cpu_index, pmu_info_rip(cpu),
+                           due[1 << X86_COUNT_KERNEL],
+                           due[1 << X86_COUNT_USER],
+                           due[1 << X86_COUNT_KERNEL | 1 << X86_COUNT_USER]);
+}
+
+/*
+ * For people
+ */
+
+static const char *pmu_info_why(const X86PmuEmulated *pmu,
+                                const X86PmuCounter *c)
+{
+    switch (c->state) {
+    case X86_PMU_COUNTER_STATE_COUNTING:
+        return pmu->halted ? "no: halted" : "yes";
+    case X86_PMU_COUNTER_STATE_DISABLED:
+        return c->os || c->usr ? "no: EN is clear"
+                               : "no: neither OS nor USR";
+    case X86_PMU_COUNTER_STATE_GLOBAL_DISABLED:
+        return "no: GLOBAL_CTRL";
+    case X86_PMU_COUNTER_STATE_FROZEN:
+        return "no: frozen";
+    case X86_PMU_COUNTER_STATE_NO_EVENT:
+        return "no: TCG does not count this event";
+    case X86_PMU_COUNTER_STATE_FILTERED:
+        return c->os ? "no: not at CPL 3" : "no: not at CPL 0";
+    default:
+        g_assert_not_reached();
+    }
+}
+
+static void pmu_info_print_counter(Monitor *mon, const X86PmuEmulated *pmu,
+                                   const X86PmuCounter *c)
+{
+    g_autoptr(GString) filter = g_string_new(NULL);
+
+    g_string_append(filter, c->os ? " os" : "");
+    g_string_append(filter, c->usr ? " usr" : "");
+    g_string_append(filter, c->interrupt ? " int" : "");
+    if (c->cmask) {
+        g_string_append_printf(filter, " cmask=%u", c->cmask);
+    }
+    g_string_append(filter, c->inv ? " inv" : "");
+    g_string_append(filter, c->edge ? " edge" : "");
+    monitor_printf(mon, "  %-6s 0x%012" PRIx64 "%s %02x/%02x %-29s%-12s  %s\n",
+                   c->name, c->value, c->overflow ? "!" : " ",
+                   c->event_select, c->umask, c->event, filter->str,
+                   pmu_info_why(pmu, c));
+}
+
+static void pmu_info_print_metrics(Monitor *mon, const X86PmuMetrics *m)
+{
+    monitor_printf(mon, "  PERF_METRICS 0x%016" PRIx64 ": retiring %.1f%%, "
+                   "bad speculation %.1f%%, frontend %.1f%%, "
+                   "backend %.1f%%\n", m->value, m->retiring,
+                   m->bad_speculation, m->frontend_bound, m->backend_bound);
+    if (m->has_heavy_operations) {
+        monitor_printf(mon, "  of all: heavy operations %.1f%%, "
+                       "branch mispredicts %.1f%%, fetch latency %.1f%%, "
+                       "memory bound %.1f%%\n", m->heavy_operations,
+                       m->branch_mispredicts, m->fetch_latency,
+                       m->memory_bound);
+    }
+}
+
+static void pmu_info_print(Monitor *mon, const X86PmuEmulated *pmu)
+{
+    const X86PmuCounterList *c;
+
+    monitor_printf(mon, "version %u, counters of %u bits; CPL %u%s\n",
+                   pmu->version, pmu->counter_width, pmu->cpl,
+                   pmu->halted ? ", halted" : "");
+    monitor_printf(mon, "  GLOBAL_CTRL 0x%016" PRIx64
+                   "  GLOBAL_STATUS 0x%016" PRIx64 "\n"
+                   "  FIXED_CTR_CTRL 0x%" PRIx64 "  DEBUGCTL 0x%" PRIx64 "\n",
+                   pmu->global_ctrl, pmu->global_status, pmu->fixed_ctr_ctrl,
+                   pmu->debugctl);
+    if (pmu->has_lvt) {
+        monitor_printf(mon, "  LVT 0x%05x (%s)", pmu->lvt,
+                       pmu->lvt & APIC_LVT_MASKED ? "masked" : "not masked");
+    } else {
+        monitor_printf(mon, "  no local APIC");
+    }
+    monitor_printf(mon, ", %s interrupt pending\n",
+                   pmu->interrupt_pending ? "an" : "no");
+    if (pmu->perf_metrics) {
+        pmu_info_print_metrics(mon, pmu->perf_metrics);
+    }
+    monitor_printf(mon, "  %-6s %-14s  %-5s %-29s %-11s  %s\n", "", "value",
+                   "code", "event", "when", "counts now");
+    for (c = pmu->counters; c; c = c->next) {
+        pmu_info_print_counter(mon, pmu, c->value);
+    }
+}
+
+void hmp_info_pmu(Monitor *mon, const QDict *qdict)
+{
+    g_autoptr(X86PmuInfoList) list = qmp_query_pmu(NULL);
+    const X86PmuInfoList *i;
+
+    for (i = list; i; i = i->next) {
+        const X86PmuInfo *info = i->value;
+
+        monitor_printf(mon, "CPU %" PRId64 ": ", info->cpu_index);
+        switch (info->kind) {
+        case X86_PMU_KIND_OFF:
+            monitor_printf(mon, "no PMU (pmu=on is not set)\n");
+            break;
+        case X86_PMU_KIND_UNSUPPORTED:
+            monitor_printf(mon, "no PMU (TCG has none for this CPU model or "
+                           "on this host)\n");
+            break;
+        case X86_PMU_KIND_ACCELERATOR:
+            monitor_printf(mon, "the PMU is the accelerator's, only those "
+                           "of TCG can be shown\n");
+            break;
+        case X86_PMU_KIND_EMULATED:
+            pmu_info_print(mon, &info->u.emulated);
+            break;
+        default:
+            g_assert_not_reached();
+        }
+    }
+}
