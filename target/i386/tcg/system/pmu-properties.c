@@ -228,7 +228,8 @@ static bool topdown_parse(const char *text, uint32_t *mix, Error **errp)
         sum += mix[i];
         most = mix[i] > mix[most] ? i : most;
     }
-    if (sum >= TOPDOWN_MIX_WHOLE - MIX_TOLERANCE && sum <= TOPDOWN_MIX_WHOLE + MIX_TOLERANCE) {
+    if (sum >= TOPDOWN_MIX_WHOLE - MIX_TOLERANCE &&
+        sum <= TOPDOWN_MIX_WHOLE + MIX_TOLERANCE) {
         /* What rounding has left over */
         mix[most] += TOPDOWN_MIX_WHOLE - sum;
     }
