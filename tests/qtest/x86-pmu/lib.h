@@ -346,6 +346,13 @@ typedef struct GuestCase {
     const char *path;
 } GuestCase;
 
+/* debug.c */
+void body_debug_step(void);
+void body_debug_watch(void);
+extern const uint8_t debug_step_1[], debug_step_2[], debug_step_3[];
+extern const uint8_t debug_step_4[], debug_watch_1[];
+void case_debug_reasons(void);
+
 /* cases.c and topdown.c */
 extern const GuestCase pmu_cases[GUEST_CASE(all)];
 extern const GuestCase topdown_cases[GUEST_CASE(all_topdown)];
