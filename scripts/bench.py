@@ -33,7 +33,7 @@ import ui
 LIMIT = 900             # seconds for one run
 WORK = '/pmu/work'
 MODEL = 'Icelake-Server-v6'
-TRIPS = 'ipi 40'        # batches of 1,000 round trips
+TRIPS = 'ipi 4'         # seconds
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,10 +4,10 @@
  * One CPU asks the kernel for a memory barrier on all CPUs that run this program
  * (membarrier, private expedited): it interrupts the other CPU, and waits until
  * that has answered. The other one computes all the time, in user space, so that
- * it has to be interrupted indeed. What is printed is the median over batches, by
- * the guest's clock.
+ * it has to be interrupted indeed. What is printed is the median of batches of
+ * round trips, by the guest's clock.
  *
- * usage: ipi BATCHES       of 1,000 round trips each
+ * usage: ipi SECONDS
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
@@ -27,8 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TRIPS 1000
-#define MAX_BATCHES 1000
+#define TRIPS 100           /* of a batch */
+#define MAX_BATCHES 10000
 
 static atomic_bool ready, done;
 static volatile uint32_t result;
@@ -83,11 +83,12 @@ static int ascending(const void *a, const void *b)
 int main(int argc, char **argv)
 {
     static uint64_t times[MAX_BATCHES];
-    int batches = argc == 2 ? atoi(argv[1]) : 0;
+    uint64_t seconds = argc == 2 ? strtoul(argv[1], NULL, 10) : 0, end;
+    int batches = 0;
     pthread_t other;
 
-    if (batches < 1 || batches > MAX_BATCHES) {
-        fprintf(stderr, "usage: ipi BATCHES\n");
+    if (seconds < 1 || seconds > 100) {
+        fprintf(stderr, "usage: ipi SECONDS\n");
         return 2;
     }
     check(syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0), "membarrier");
@@ -95,14 +96,15 @@ int main(int argc, char **argv)
     stay_on(0);
     while (!atomic_load(&ready)) {
     }
-    for (int i = 0; i < batches; i++) {
+    end = now() + seconds * 1000000000;
+    do {
         uint64_t start = now();
 
-        for (int j = 0; j < TRIPS; j++) {
+        for (int i = 0; i < TRIPS; i++) {
             check(syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0), "membarrier");
         }
-        times[i] = (now() - start) / TRIPS;
-    }
+        times[batches++] = (now() - start) / TRIPS;
+    } while (now() < end && batches < MAX_BATCHES);
     atomic_store(&done, true);
     pthread_join(other, NULL);
     qsort(times, batches, sizeof(*times), ascending);
