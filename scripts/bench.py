@@ -157,6 +157,7 @@ def pairs(config, reference):
                 jobs.append((which, n, command(which, scratch), cpus if config.trips else [cpu]))
         pool = stack.enter_context(
             concurrent.futures.ThreadPoolExecutor(1 if config.trips else len(jobs)))
+        stack.callback(pool.shutdown, cancel_futures=True)      # when it is interrupted
         found = {(which, n): pool.submit(measure, which, cmd, *on) for which, n, cmd, on in jobs}
         return [(found[config, n].result(), found[reference, n].result())
                 for n in range(len(cpus))]
