@@ -1,15 +1,15 @@
-# What the PMUs of x86 and POWER cost the emulator.
+# Benchmarks of guests: configurations of QEMU beside a reference, as ratios.
 #
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`pmu bench x86|power`: host CPU time of one guest's boot or work, on several QEMUs.
+"""What `pmu bench x86|power` share: run pairs of guests, and print a table of ratios.
 
-The time is what QEMU spent in user space. For the speed of a guest at work, it is that of
-the vCPU's thread, which the others do not hold up on a host with a CPU for them.
+A time is what QEMU spent in user space on the host. For the speed of a guest at work, it is
+that of the vCPU's thread, which the others do not hold up on a host with a CPU for them.
 
-A configuration runs at the same time as the one that it is compared with, and on the same
-CPU of the host, where the scheduler switches between them every few milliseconds: what
-else happens to that CPU happens to both. On a host where runs one after another differed
-by 10 %, such ratios differ by 2 %.
+A configuration runs at the same time as its reference, and on the same CPU of the host, where
+the scheduler switches between them every few milliseconds: what else happens to that CPU
+happens to both. On a host where runs one after another differed by 10 %, such ratios differ
+by 2 %. Only round trips between two vCPUs need both CPUs, and so run one after another.
 """
 
 import concurrent.futures
@@ -22,6 +22,7 @@ import statistics
 import subprocess
 import tempfile
 import threading
+import time
 import typing
 
 import boot
@@ -32,9 +33,7 @@ import ui
 LIMIT = 900             # seconds for one run
 WORK = '/pmu/work'
 MODEL = 'Icelake-Server-v6'
-CORES = 24              # of a chip that posts all of them
-PAGES, PAGE = 0x2000000, 0x10000
-STEP = 10 ** 10         # nanoseconds of virtual time in which they do
+TRIPS = 'ipi 4'         # seconds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +43,11 @@ class Config:
     pmu: str = 'on'             # the CPU's property, and more of them; '' for a QEMU without
     command: str = ''           # what runs the work; {period}: cycles, about 1 ms
     args: tuple = ()            # of QEMU
-    target: float = 0           # the ratio to the reference that we want to keep; 0: a peer
+    target: float = 0           # the highest ratio that we want to see; 0: none
+    above: str = ''             # the target is for the difference to this row's ratio
+    needs: tuple = ()           # rows to be measured before
+    slower: float = 1           # expected factor in time over the row that gave the period
+    trips: bool = False         # measure round trips of an IPI, between two vCPUs
     machine: str = ''           # one of POWER, instead of the x86 guest
     work: bool = False          # on POWER: measure the work, and not the boot
     flash: bool = False         # on POWER: the image of the flash, that imc=on takes by itself
@@ -63,48 +66,14 @@ class Run(typing.NamedTuple):
 STOCK = Config('stock QEMU', 'stock', '')
 
 
-def configs():
-    return (
-        Config('pmu=off', pmu='off', target=1.01),
-        Config('pmu=on, idle', target=1.01),
-        Config('counting 3 events', command='withpmu count', target=1.05),
-        # Behind that, which tells how long a cycle is
-        Config('sampling at 1 kHz', command='withpmu sample {period}', target=1.10),
-        # As perf does it by default
-        Config('sampling, by frequency', command='withpmu frequency 1000', target=1.10),
-        # What of that is the guest's own work. In 2 ms, half of which go to the reference
-        Config('stock, cpu-clock at 1 kHz', 'stock', '', command='withpmu clock 2000000'),
-        Config('TopDown, static', command='withpmu topdown', target=1.06),
-        Config('TopDown, precise', pmu='on,pmu-model=precise', command='withpmu topdown',
-               target=1.60),
-        Config('stock, insn plugin', 'plugins', '',
-               args=('-plugin', f'{qemu.binary(qemu.PLUGIN, "plugins")},inline=on')),
-        Config('stock, -icount shift=0', 'stock', '', args=('-icount', 'shift=0')),
-    )
-
-
-def power_boots(machine):
-    """What boots are compared with, and what is compared.
-
-    The stock QEMU has no image of the flash unless it is given one, which firmware then reads:
-    that takes time of its own.
-    """
-    flash = Config('stock, with flash', 'stock', machine=machine, flash=True)
-    return ((Config(STOCK.name, 'stock', machine=machine),
-             (Config('imc=off', machine=f'{machine},imc=off', target=1.01), flash)),
-            (flash, (Config('imc=on', machine=f'{machine},imc=on', target=1.02),)))
-
-
-def power_work(machine):
-    """The same for work: speeds of 0.95 and 0.90 are targets."""
-    event = {'powernv9': 'CPM_CS_INST_USER', 'powernv10': 'CPM_PROB_INST'}[machine]
-    common = {'machine': f'{machine},imc=on', 'work': True}
-    record = 'perf record -q -c 1 -o /tmp/data -e trace_imc/trace_cycles/'
-    return Config('imc=on, idle', **common), (
-        Config('core_imc', command=f'perf stat -a -e core_imc/{event}/', target=1.053, **common),
-        Config('trace_imc', command=f'{record} -a', target=1.111, **common),
-        Config('thread_imc', command=f'perf stat -e thread_imc/{event}/', **common),
-    )
+def select(wanted, only):
+    """The configurations named in `only`, and the rows that these need; all if it is empty."""
+    rows = {config.name: config for config in wanted}
+    todo, names = [name for name in only if name in rows], set()
+    while todo:
+        names.add(name := todo.pop())
+        todo += rows[name].needs
+    return [config for config in wanted if not only or config.name in names]
 
 
 def command(config, scratch):
@@ -120,10 +89,12 @@ def command(config, scratch):
             'power', smp='1', machine=config.machine, run=script, files=files,
             stock=config.kind == 'stock', append='norandmaps',
             args=['-seed', '1'] + config.flash * ['-drive', f'{flash},readonly=on']), scratch)
+    work = TRIPS if config.trips else f'sh {WORK}'
     script.write_text('#!/bin/sh\necho 0 > /proc/sys/kernel/perf_cpu_time_max_percent\n'
-                      f'echo @@work\n{config.command} sh {WORK} && echo @@done\n')
+                      f'echo @@work\n{config.command} {work} && echo @@done\n')
     cmd = boot.command(boot.Options(
-        'x86', smp='1', cpu=MODEL + (config.pmu and f',pmu={config.pmu}'), run=script,
+        'x86', smp='2' if config.trips else '1', cpu=MODEL + (config.pmu and f',pmu={config.pmu}'),
+        run=script,
         # The watchdog would keep the PMU from being idle; the rest, that each run is the same.
         append='nmi_watchdog=0 nokaslr norandmaps', files=files,
         args=['-seed', '1', *config.args]), scratch)
@@ -138,12 +109,13 @@ def running(pid):
     return max(threads), sum(threads)
 
 
-def measure(config, cmd, cpu):
-    """One Run on a CPU."""
+def measure(config, cmd, *cpus):
+    """One Run on these CPUs."""
     log = ui.LOGS / f'bench-{"power" if config.machine else "x86"}.log'
     output, marks = [], {}
-    with subprocess.Popen(['taskset', '-c', str(cpu), *cmd], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:
+    with subprocess.Popen(['taskset', '-c', ','.join(map(str, cpus)), *cmd],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT) as child:
         limit = threading.Timer(LIMIT, child.kill)
         limit.start()
         for line in child.stdout:
@@ -156,18 +128,25 @@ def measure(config, cmd, cpu):
         child.returncode = os.waitstatus_to_exitcode(status)
     output = b''.join(output)
     counts = {what.decode(): int(n) for n, what in re.findall(rb'withpmu: (\d+) (\S+)', output)}
+    trip = re.search(rb'ipi: (\d+) ns', output)
     marked = config.work or not config.machine
     if child.returncode or b'@@pmu-exit 0' not in output or 0 in counts.values() or \
-            bool(counts) != config.command.startswith('withpmu') or len(marks) != 2 * marked:
+            bool(counts) != config.command.startswith('withpmu') or len(marks) != 2 * marked or \
+            bool(trip) != config.trips:
         ui.write(log, output)
         raise ui.Fail(f'{config.name}: the guest did not do its work', 'see its console', log)
+    if trip:
+        return Run(int(trip[1]) / 1e9)
     work, threads = (done - start for start, done in zip(marks[b'work'], marks[b'done'])) \
         if marked else (0, 0)
     return Run(work, threads) if config.work else Run(usage.ru_utime, counts=counts, work=work)
 
 
 def pairs(config, reference):
-    """[(measure(), the reference's)] of two runs on each of two CPUs, all at the same time."""
+    """[(measure(), the reference's)] of two runs on each of two CPUs, all at the same time.
+
+    Of round trips: of two runs on both CPUs, one after another, each first once.
+    """
     cpus = sorted(os.sched_getaffinity(0))[:2]
     with contextlib.ExitStack() as stack:
         jobs = []
@@ -175,29 +154,45 @@ def pairs(config, reference):
             for which in (config, reference)[::-1 if n else 1]:
                 scratch = stack.enter_context(
                     tempfile.TemporaryDirectory(dir=ui.BUILD, prefix='bench-'))
-                jobs.append((which, command(which, scratch), cpu))
-        pool = stack.enter_context(concurrent.futures.ThreadPoolExecutor(len(jobs)))
-        found = {(which, cpu): pool.submit(measure, which, cmd, cpu) for which, cmd, cpu in jobs}
-        return [(found[config, cpu].result(), found[reference, cpu].result()) for cpu in cpus]
+                jobs.append((which, n, command(which, scratch), cpus if config.trips else [cpu]))
+        pool = stack.enter_context(
+            concurrent.futures.ThreadPoolExecutor(1 if config.trips else len(jobs)))
+        stack.callback(pool.shutdown, cancel_futures=True)      # when it is interrupted
+        found = {(which, n): pool.submit(measure, which, cmd, *on) for which, n, cmd, on in jobs}
+        return [(found[config, n].result(), found[reference, n].result())
+                for n in range(len(cpus))]
+
+
+def median_ratio(found):
+    """As it is printed, and as it is compared: a verdict must match the printed value."""
+    return round(statistics.median(mine.seconds / reference.seconds
+                                   for mine, reference in found), 3)
+
+
+def verdict(config, results):
+    if not config.target:
+        return ''
+    value, text = median_ratio(results[config.name]), f'{config.target:.4g}'
+    if config.above:
+        value = round(value - median_ratio(results[config.above]), 3)
+        text = f'{text} above {config.above}: {value:.3f},'
+    return f'{text} {"met" if value <= config.target else "MISSED"}'
 
 
 def table(results, wanted):
-    """Lines for {name: pairs()}; `wanted` are the configurations."""
-    work = wanted[0].work
-    yield (f'{"configuration":24}{"seconds":>9}{"ratio":>8}{"lowest":>9}{"highest":>9}'
-           f'{work * "  all threads"}  target')
+    """Lines for {name: pairs()}; `wanted` are the configurations, all of one kind."""
+    work, trips = wanted[0].work, wanted[0].trips
+    yield (f'{"configuration":24}{"us" if trips else "seconds":>9}{"ratio":>8}{"lowest":>9}'
+           f'{"highest":>9}{work * "  all threads"}  target')
     for config in wanted:
-        ratios = [mine.seconds / reference.seconds for mine, reference in results[config.name]]
-        ratio, verdict = statistics.median(ratios), ''
-        if config.target:
-            # Compared as it is printed: nobody is told that 1.010 is above 1.01.
-            met = round(ratio, 3) <= config.target
-            verdict = f'{config.target:.3g} {"met" if met else "MISSED"}'
-        seconds = statistics.median(mine.seconds for mine, _ in results[config.name])
+        found = results[config.name]
+        ratios = [mine.seconds / reference.seconds for mine, reference in found]
+        seconds = statistics.median(mine.seconds for mine, _ in found) * (1e6 if trips else 1)
         threads = work and statistics.median(
-            mine.threads / reference.threads for mine, reference in results[config.name])
-        yield (f'{config.name:24}{seconds:9.2f}{ratio:8.3f}{min(ratios):9.3f}{max(ratios):9.3f}'
-               f'{f"{threads:13.3f}" if work else ""}  {verdict}').rstrip()
+            mine.threads / reference.threads for mine, reference in found)
+        yield (f'{config.name:24}{seconds:9.2f}{median_ratio(found):8.3f}{min(ratios):9.3f}'
+               f'{max(ratios):9.3f}{f"{threads:13.3f}" if work else ""}  '
+               f'{verdict(config, results)}').rstrip()
 
 
 def rates(results, what):
@@ -206,86 +201,40 @@ def rates(results, what):
             for name, found in results.items() if found and what in found[0][0].counts}
 
 
+def time_left(durations, done, todo):
+    """Text for the progress line; {name: seconds} of rows that were measured once."""
+    if not durations:
+        return ''
+    mean = statistics.mean(durations.values())
+    seconds = sum(durations.get(config.name, mean) for config in todo[done:])
+    return f', about {seconds / 60:.0f} min left' if seconds >= 60 else ', about a minute left'
+
+
 def compare(rounds, title, reference, wanted):
     """Print the table of configurations, each beside the reference, which take turns."""
-    results = {config.name: [] for config in wanted}
+    results, durations = {config.name: [] for config in wanted}, {}
     period = None
     ui.LOGS.mkdir(parents=True, exist_ok=True)
     with ui.Step(f'benchmark {title}') as step:
-        for number in range(rounds):
-            for config in wanted:
-                step.update(f'(round {number + 1} of {rounds}: {config.name})')
-                found = pairs(dataclasses.replace(
-                    config, command=config.command.format(period=period)), reference)
-                results[config.name] += found
-                # Counted just before, as the speed of the host comes and goes. To be
-                # sampled makes the guest up to a tenth slower.
-                for cycles in rates({config.name: found}, 'cycles').values():
-                    period = round(cycles / 1100)
-    print(f'{title}: seconds of host CPU time; ratios to {reference.name}, medians of '
-          f'{len(results[wanted[0].name])} pairs')
-    print(*table(results, wanted), sep='\n', flush=True)
+        for done, config in enumerate(wanted * rounds):
+            step.update(f'(round {done // len(wanted) + 1} of {rounds}: {config.name}'
+                        f'{time_left(durations, done, wanted * rounds)})')
+            start = time.monotonic()
+            found = pairs(
+                dataclasses.replace(config, command=config.command.format(
+                    period=period and round(period / config.slower))),
+                dataclasses.replace(reference, trips=config.trips))
+            durations[config.name] = time.monotonic() - start
+            results[config.name] += found
+            # Counted just before it is used, as the speed of the host comes and goes.
+            for cycles in rates({config.name: found}, 'cycles').values():
+                period = cycles / 1000
+    number = len(results[wanted[0].name])
+    for trips in (False, True):
+        if rows := [config for config in wanted if config.trips == trips]:
+            print(f'{title}: ' + ('a round trip of an IPI between two vCPUs, in microseconds'
+                                  if trips else 'seconds of host CPU time')
+                  + f'; ratios to {reference.name}, medians of {number} pairs')
+            print(*table(results, rows), sep='\n', flush=True)
     for name, rate in rates(results, 'samples').items():
         print(f'{name}: {rate:.0f} samples a second of the time that the vCPU took')
-
-
-def post_scoms(machine, core):
-    """(address, value) of the SCOMs with which firmware starts the engine of a core."""
-    if machine == 'powernv9':
-        htm = (0x10 + core // 4) << 24 | (0x12200, 0x12300, 0x12600, 0x12700)[core % 4]
-    else:
-        htm = (0x20 + core // 4) << 24 | (0x18680, 0x14680, 0x12680, 0x11680)[core % 4]
-    base = 0x603fc00000000
-    return ((base + 8 * (htm + 0xb), PAGES + core * PAGE),
-            (base + 8 * htm, 0xe8 << 56))
-
-
-def posts(machine):
-    """Microseconds of CPU time that posting all cores of a chip takes, each virtual ms."""
-    cmd = [qemu.binary('qemu-system-ppc64'), '-M', f'{machine},imc=on', '-m', '2G',
-           '-smp', f'{4 * CORES},cores={CORES},threads=4', '-accel', 'qtest', '-qtest', 'stdio',
-           '-qtest-log', 'none', '-display', 'none', '-serial', 'null', '-monitor', 'none']
-    with subprocess.Popen(cmd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.DEVNULL) as child:
-        def ask(line):
-            print(line, file=child.stdin, flush=True)
-            answer = child.stdout.readline().split()
-            if answer[:1] != ['OK']:
-                raise ui.Fail(f'{machine}: QEMU does not take {line!r}')
-            return int(answer[1], 0) if answer[1:] else 0
-
-        def step():
-            before = running(child.pid)[1]
-            ask(f'clock_step {STEP}')
-            return running(child.pid)[1] - before
-
-        step()              # also what is left to do at the start
-        idle = step()
-        for core in range(CORES):
-            for address, value in post_scoms(machine, core):
-                ask(f'writeq {address:#x} {value:#x}')
-        busy = step()
-        # The word of the clock of 32 MHz, in units of 512 on POWER9
-        offset, scale = {'powernv9': (0xa0, 512), 'powernv10': (0x118, 1)}[machine]
-        for core in range(CORES):
-            if ask(f'readq {PAGES + core * PAGE + offset:#x}') != 32 * STEP // 1000 // scale:
-                raise ui.Fail(f'{machine}: core {core} did not post')
-        child.kill()
-    return (busy - idle) * 1e6 / (STEP / 10 ** 6)
-
-
-def run(rounds):
-    compare(rounds, 'Boot and work of an x86 guest', STOCK, configs())
-
-
-def run_power(rounds):
-    for machine in ('powernv9', 'powernv10'):
-        for reference, wanted in power_boots(machine):
-            compare(rounds, f'Boot of {machine}', reference, wanted)
-        compare(rounds, f'Work on {machine}', *power_work(machine))
-        print(f'Posting {CORES} cores of {machine}: {posts(machine):.1f} us of host CPU time '
-              'in a millisecond (target: 50)', flush=True)
-    with tempfile.TemporaryDirectory(dir=ui.BUILD, prefix='bench-') as scratch:
-        script = pathlib.Path(scratch) / 'run.sh'
-        script.write_text('#!/bin/sh\nimc loads 100\n')
-        boot.run(boot.Options('power', smp='1', run=script))

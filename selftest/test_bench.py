@@ -11,6 +11,9 @@ import unittest
 from unittest import mock
 
 import bench
+import bench_power
+import bench_x86
+import benchmarks
 import ui
 
 
@@ -45,47 +48,124 @@ class Table(unittest.TestCase):
         for ratio, verdict in ((1.0, 'met'), (1.0504, 'met'), (1.051, 'MISSED'), (2.0, 'MISSED')):
             self.assertEqual(self.rows(a=[ratio])['a'][-1], verdict, ratio)
 
+    def test_target(self):
+        """a target is printed with as many digits as it is compared with"""
+        for target in (1.005, 1.045, 1.1, 2):
+            wanted = [bench.Config('a', target=target)]
+            [_, line] = bench.table({'a': [(bench.Run(target), bench.Run(1.0))]}, wanted)
+            self.assertEqual(line.split()[-2:], [str(target), 'met'])
+
+    def test_above(self):
+        """a target may be for the difference of two printed ratios"""
+        wanted = [bench.Config('a', target=0.04, above='b'), bench.Config('b')]
+        for ratio, text in ((1.0904, 'above b: 0.040, met'), (1.0906, 'above b: 0.041, MISSED'),
+                            (1.0, 'above b: -0.050, met')):
+            results = {'a': [(bench.Run(ratio), bench.Run(1.0))],
+                       'b': [(bench.Run(1.0496), bench.Run(1.0))]}
+            self.assertTrue(list(bench.table(results, wanted))[1].endswith(f'0.04 {text}'), ratio)
+
+    def test_trips(self):
+        """round trips are in microseconds"""
+        lines = list(bench.table({'a': [(bench.Run(33e-6), bench.Run(30e-6))]},
+                                 [bench.Config('a', trips=True, target=1.1)]))
+        self.assertEqual(lines[0].split()[1], 'us')
+        self.assertEqual(lines[1].split()[:3], ['a', '33.00', '1.100'])
+        self.assertEqual(lines[1].split()[-1], 'met')
+
+
+class Select(unittest.TestCase):
+    def names(self, *only):
+        return [config.name for config in bench.select(bench_x86.configs(), only)]
+
+    def test_needs(self):
+        """a row comes with those that it needs, in their order"""
+        self.assertEqual(self.names(), bench_x86.names())
+        self.assertEqual(self.names('ipi', 'off'), ['off', 'ipi'])
+        self.assertEqual(self.names('sampling'), ['counting', 'sampling', 'cpu-clock'])
+        for config in bench_x86.configs():
+            names = self.names(config.name)
+            self.assertIn(config.above or config.name, names)
+            if '{period}' in config.command:
+                # It is sampled with the period of the row just before.
+                before = bench_x86.names()[bench_x86.names().index(config.name) - 1]
+                self.assertIn(before, names)
+                self.assertRegex(bench_x86.configs()[bench_x86.names().index(before)].command,
+                                 'count|topdown')
+
+    def test_benchmarks(self):
+        """only benchmarks with one of the rows are run"""
+        for names, only, found in (([], [], ['hisi_pmcu', 'x86', 'power']),
+                                   (['power'], [], ['power']), ([], ['off'], ['x86']),
+                                   ([], ['ipi', 'imc=on'], ['x86', 'power']),
+                                   (['x86', 'power'], ['posting'], ['power'])):
+            self.assertEqual(benchmarks.selected(names, only), found)
+
+    def test_unknown(self):
+        """an unknown row is refused in one line that lists the rows"""
+        for names, only, text in ((['x86'], ['off', 'nope'], 'nope: no such row; .* off, idle, '),
+                                  (['power'], ['off'], 'off: no such row; .* imc=off, '),
+                                  (['hisi_pmcu'], ['off'], 'for x86 and power'),
+                                  (['nope'], [], 'no benchmark nope')):
+            with self.assertRaisesRegex(ui.Fail, text):
+                benchmarks.selected(names, only)
+
 
 class Run(unittest.TestCase):
-    def test_turns(self):
-        """configurations take turns, each beside the reference, and are in the table"""
-        order, periods, out = [], [], io.StringIO()
-
-        def pairs(config, reference):
-            self.assertIs(reference, bench.STOCK)
-            order.append(config.name)
-            found = re.fullmatch(r'withpmu sample (\d+)', config.command)
-            periods.extend(map(int, found.groups() if found else ()))
-            counts = {'samples': 8000} if found else \
-                {'instructions': 9, 'cycles': 10 ** 9} if config.command == 'withpmu count' else {}
-            # In the second round the host is slower
-            work = 8.0 if len(order) < len(bench.configs()) else 10.0
-            return [(bench.Run(2.0, counts=counts, work=work), bench.Run(1.0)),
-                    (bench.Run(4.0, counts=counts, work=work), bench.Run(2.0))]
-
+    def compare(self, rounds, pairs):
+        out = io.StringIO()
         with tempfile.TemporaryDirectory() as top, \
                 mock.patch.object(ui, 'LOGS', pathlib.Path(top)), \
                 mock.patch('bench.pairs', pairs), contextlib.redirect_stdout(out):
-            bench.run(3)
-        names = [config.name for config in bench.configs()]
+            bench_x86.run(rounds, [])
+        return out.getvalue()
+
+    def test_turns(self):
+        """configurations take turns, each beside the reference, and are in the table"""
+        order, periods = [], []
+
+        def pairs(config, reference):
+            self.assertEqual(reference.name, bench.STOCK.name)
+            self.assertEqual(reference.trips, config.trips)
+            order.append(config.name)
+            found = re.fullmatch(r'withpmu sample (\d+)', config.command)
+            periods.extend(map(int, found.groups() if found else ()))
+            # The precise model has half as many cycles
+            cycles = {'withpmu count': 10 ** 9, 'withpmu topdown': 5 * 10 ** 8}
+            counts = {'samples': 8000} if found else \
+                {'cycles': cycles[config.command]} if config.command in cycles \
+                and not config.trips else {}
+            # In the second round the host is slower
+            work = 8.0 if len(order) <= len(bench_x86.configs()) else 10.0
+            return [(bench.Run(2.0, counts=counts, work=work), bench.Run(1.0)),
+                    (bench.Run(4.0, counts=counts, work=work), bench.Run(2.0))]
+
+        out = self.compare(3, pairs)
+        names = bench_x86.names()
         self.assertEqual(order, names * 3)
         self.assertEqual(len(set(names)), len(names))
-        self.assertIn('medians of 6 pairs', out.getvalue())
+        self.assertEqual(out.count('medians of 6 pairs'), 2)
         for name in names:
-            self.assertIn(f'\n{name} ', out.getvalue())
-        # 10^9 cycles in 8 s and then in 10 s; 1 / 1100 of those of a second
-        self.assertEqual(periods, [113636, 90909, 90909])
+            self.assertEqual(out.count(f'\n{name} '), 1, name)
+        # Cycles of a second / 1100; in the first round it is 8 s, then 10 s
+        self.assertEqual(periods, [113636, 56818, 90909, 45455, 90909, 45455])
         # 8000 samples in 8, 8, 10, 10, 10, and 10 s
-        self.assertIn('\nsampling at 1 kHz: 800 samples a second', out.getvalue())
+        self.assertIn('\nsampling: 800 samples a second', out)
+
+    def test_time_left(self):
+        """the progress line adds up what each row took before, or the mean of those"""
+        todo = [bench.Config(name) for name in 'abc'] * 2
+        for durations, done, text in (({}, 0, ''), ({'a': 120}, 1, ', about 10 min left'),
+                                      ({'a': 60, 'b': 120, 'c': 180}, 3, ', about 6 min left'),
+                                      ({'a': 60, 'b': 120, 'c': 50}, 5, ', about a minute left')):
+            self.assertEqual(bench.time_left(durations, done, todo), text)
 
     def test_names(self):
         """a configuration of POWER is not its own reference, and has a name of its own"""
-        for machine in ('powernv9', 'powernv10'):
-            for reference, wanted in (*bench.power_boots(machine), bench.power_work(machine)):
-                names = [reference.name, *(config.name for config in wanted)]
-                self.assertEqual(len({*names}), len(names))
-                for config in (reference, *wanted):
-                    self.assertEqual(config.machine.split(',')[0], machine)
+        for title, reference, wanted in bench_power.comparisons():
+            names = [reference.name, *(config.name for config in wanted)]
+            self.assertEqual(len({*names}), len(names))
+            for config in (reference, *wanted):
+                self.assertEqual(config.machine.split(',')[0], title.split()[-1])
 
     def test_pairs(self):
         """both run on each of two CPUs at once"""
@@ -100,6 +180,23 @@ class Run(unittest.TestCase):
                 mock.patch('os.sched_getaffinity', lambda _: {7, 3, 5}):
             found = bench.pairs(bench.Config('a'), bench.Config('b'))
         self.assertEqual(found, [(5.0, 4.0), (7.0, 6.0)])
+
+    def test_pairs_of_trips(self):
+        """round trips have both CPUs for themselves, and each configuration is first once"""
+        order = []
+
+        def measure(config, cmd, *cpus):
+            order.append((config.name, cpus))
+            return len(order)
+
+        with tempfile.TemporaryDirectory() as top, \
+                mock.patch.object(ui, 'BUILD', pathlib.Path(top)), \
+                mock.patch('bench.command', lambda config, _: [config.name]), \
+                mock.patch('bench.measure', measure), \
+                mock.patch('os.sched_getaffinity', lambda _: {7, 3, 5}):
+            found = bench.pairs(bench.Config('a', trips=True), bench.Config('b', trips=True))
+        self.assertEqual(order, [(name, (3, 5)) for name in 'abba'])
+        self.assertEqual(found, [(1, 2), (4, 3)])
 
     def measure(self, output, config=bench.Config('x', command='withpmu count'), status=0):
         done = 'echo @@done' if '@@work' in output else ':'
@@ -120,6 +217,16 @@ class Run(unittest.TestCase):
         for seconds in (whole.seconds, whole.work, work.seconds):
             self.assertGreater(seconds, 0)
             self.assertLess(seconds, 60)
+
+    def test_trips(self):
+        """a round trip is what the guest says"""
+        config = bench.Config('x', trips=True, command='withpmu count')
+        good = '@@work\nwithpmu: 12 cycles\nipi: 32100 ns\n@@pmu-exit 0\n'
+        self.assertAlmostEqual(self.measure(good, config).seconds, 32.1e-6)
+        with self.assertRaises(ui.Fail):
+            self.measure(good.replace('ipi', 'ip'), config)
+        with self.assertRaises(ui.Fail):
+            self.measure(good)
 
     def test_failures(self):
         """a guest that fails, or counts nothing when it should, is no measurement"""

@@ -73,6 +73,7 @@
     X(count_smc, "count/self-modifying", 0)                                 \
     X(count_single_step, "count/single-step", 0)                            \
     X(count_watchpoint, "count/watchpoint", 0)                              \
+    X(debug_reasons, "debug/reasons", 0)                                    \
     X(count_halt, "count/halt", 0)                                          \
     X(count_interrupt, "count/interrupt", 0)                                \
     X(count_switch, "count/switch", 0)                                      \

@@ -368,6 +368,12 @@ MODES_CASES(X)
 #undef X
 /* shapes.c */
 void case_shape(void);
+/* debug.c */
+void body_debug_step(void);
+void body_debug_watch(void);
+extern const uint8_t debug_step_1[], debug_step_2[], debug_step_3[];
+extern const uint8_t debug_step_4[], debug_watch_1[];
+void case_debug_reasons(void);
 
 /* cases.c and topdown.c */
 extern const GuestCase pmu_cases[GUEST_CASE(all)];
