@@ -127,6 +127,20 @@ static void test_reset(void)
     guest_quit(&g);
 }
 
+/* Software's values are kept by a migration, and cleared by a reset. */
+static void test_extra(void)
+{
+    Guest g = guest_init(SAPPHIRE, SAPPHIRE_CONFIG);
+
+    guest_run(&g, GUEST_CASE(td_extra_fill), 0, 0);
+    guest_run(&g, GUEST_CASE(td_extra_check), 0, 0);
+    g = guest_migrate(&g, SAPPHIRE);
+    guest_run(&g, GUEST_CASE(td_extra_check), 0, 0);
+    guest_reset(&g);
+    guest_run(&g, GUEST_CASE(td_extra_fill), 0, 0);
+    guest_quit(&g);
+}
+
 static void test_random(void)
 {
     uint32_t seed = g_test_rand_int();
@@ -772,6 +786,8 @@ int main(int argc, char **argv)
     add_setups("registers/no-metrics", no_metrics_setups,
                ARRAY_SIZE(no_metrics_setups), test_no_metrics);
     qtest_add_func("x86-topdown/registers/reset", test_reset);
+    qtest_add_func("x86-topdown/registers/offcore-kept-and-cleared",
+                   test_extra);
     qtest_add_func("x86-topdown/rule-5/default-limit", test_default_limit);
     qtest_add_func("x86-topdown/random", test_random);
 

@@ -15,6 +15,7 @@
  *    cache are fixed shares (1/64 of the conditional branches, 1/64 of the
  *    loads for misses and 1/16 more for references), unless there are the
  *    models of pmu-precise.c;
+ *  - events of single microarchitectures follow from these, see pmu-events.c;
  *  - all other events are accepted, and count 0.
  *
  * Left out: PEBS, BTS, LBR, Processor Trace, uncore, AnyThread, TSX, and
@@ -36,6 +37,7 @@
 #include "hw/registerfields.h"
 #include "migration/vmstate.h"
 #include "qapi/error.h"
+#include "qemu/cutils.h"
 #include "qemu/error-report.h"
 #include "qemu/main-loop.h"
 #include "system/replay.h"
@@ -59,12 +61,12 @@ static bool x86_pmu_possible(X86CPU *cpu)
 }
 
 /*
- * What TopDown is like on a microarchitecture: the allocation width, by which
- * the metrics are defined (6 from Golden Cove on, 5 for Sunny Cove and its
- * relatives, 4 for older ones), and the level of PERF_METRICS.
+ * The microarchitecture, and what TopDown is like there: the allocation width,
+ * by which the metrics are defined (6 from Golden Cove on, 5 for Sunny Cove and
+ * its relatives, 4 for older ones), and the level of PERF_METRICS.
  */
-static void x86_pmu_microarchitecture(CPUX86State *env, unsigned *width,
-                                      unsigned *level)
+static X86PMUArch x86_pmu_microarchitecture(CPUX86State *env, unsigned *width,
+                                            unsigned *level)
 {
     unsigned family = extract32(env->cpuid_version, 8, 4);
     unsigned model = extract32(env->cpuid_version, 4, 4) |
@@ -80,14 +82,20 @@ static void x86_pmu_microarchitecture(CPUX86State *env, unsigned *width,
         case 0xa7:                          /* Rocket Lake */
             *width = 5;
             *level = 1;
-            break;
+            return X86_PMU_ICELAKE;
         case 0x8f: case 0xcf:               /* Sapphire, Emerald Rapids */
         case 0xad: case 0xae:               /* Granite Rapids */
             *width = 6;
             *level = 2;
-            break;
+            return X86_PMU_GOLDEN_COVE;
+        case 0x4e: case 0x5e:               /* Skylake */
+        case 0x55:                          /* Skylake to Cooper Lake servers */
+        case 0x8e: case 0x9e:               /* Kaby Lake, Coffee Lake */
+        case 0xa5: case 0xa6:               /* Comet Lake */
+            return X86_PMU_SKYLAKE;
         }
     }
+    return X86_PMU_OTHER;
 }
 
 uint64_t x86_pmu_supported_features(X86CPU *cpu, FeatureWord w)
@@ -144,6 +152,7 @@ static void x86_pmu_set_limit(X86CPU *cpu)
 bool x86_pmu_realize(X86CPU *cpu, Error **errp)
 {
     unsigned width, level;
+    X86PMUArch arch;
 
     if (!cpu->enable_pmu && cpu->pmu_options.given) {
         error_setg(errp, "pmu-model, topdown-mix, pmu-width, and "
@@ -169,8 +178,9 @@ bool x86_pmu_realize(X86CPU *cpu, Error **errp)
         }
         return true;
     }
-    x86_pmu_microarchitecture(&cpu->env, &width, &level);
+    arch = x86_pmu_microarchitecture(&cpu->env, &width, &level);
     cpu->pmu = g_new0(X86PMU, 1);
+    cpu->pmu->arch = arch;
     cpu->pmu->width = cpu->pmu_options.width ?: width;
     cpu->pmu->level = MAX(level, 1);
     x86_pmu_set_limit(cpu);
@@ -224,6 +234,8 @@ void x86_pmu_reset(X86CPU *cpu)
         cpu->env.msr_global_ctrl = PMU_GP_MASK;
         cpu->pmu->irq_pending = false;
         memset(cpu->pmu->run, 0, sizeof(cpu->pmu->run));
+        memset(cpu->pmu->extra, 0, sizeof(cpu->pmu->extra));
+        memset(cpu->pmu->missed, 0, sizeof(cpu->pmu->missed));
         x86_topdown_restart(cpu);
         if (cpu->pmu_precise) {
             x86_pmu_precise_reset(cpu);
@@ -307,6 +319,9 @@ static int x86_pmu_post_load(void *opaque, int version_id)
     env->msr_global_ctrl &= x86_pmu_ctrl_mask(env);
     env->msr_global_status &= x86_pmu_status_mask(env);
     env->msr_debugctl &= PMU_DEBUGCTL_MASK;
+    for (i = 0; i < PMU_EXTRA_MSRS; i++) {
+        cpu->pmu->extra[i] &= x86_pmu_extra_mask(cpu, i);
+    }
 
     insn_count_sync(CPU(cpu), 0);
     for (d = 0; d < X86_COUNT_DOMAINS; d++) {
@@ -328,6 +343,31 @@ static const VMStateDescription vmstate_x86_pmu_run = {
     }
 };
 
+/*
+ * What events depend on besides registers: MSRs that choose, and the kinds of
+ * mispredicted branches
+ */
+static bool x86_pmu_extra_needed(void *opaque)
+{
+    X86PMU *pmu = opaque;
+
+    return !buffer_is_zero(pmu->extra, sizeof(pmu->extra)) ||
+           !buffer_is_zero(pmu->missed, sizeof(pmu->missed));
+}
+
+static const VMStateDescription vmstate_x86_pmu_extra = {
+    .name = "cpu/tcg_pmu/state/extra",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = x86_pmu_extra_needed,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT64_ARRAY(extra, X86PMU, PMU_EXTRA_MSRS),
+        VMSTATE_UINT64_2DARRAY(missed, X86PMU, X86_COUNT_DOMAINS,
+                               PMU_MISSED_KINDS),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
 static const VMStateDescription vmstate_x86_pmu_state = {
     .name = "cpu/tcg_pmu/state",
     .version_id = 1,
@@ -341,6 +381,10 @@ static const VMStateDescription vmstate_x86_pmu_state = {
         VMSTATE_STRUCT_ARRAY(run, X86PMU, PMU_COUNTERS, 1, vmstate_x86_pmu_run,
                              X86PMURun),
         VMSTATE_END_OF_LIST()
+    },
+    .subsections = (const VMStateDescription *const[]) {
+        &vmstate_x86_pmu_extra,
+        NULL
     },
 };
 
