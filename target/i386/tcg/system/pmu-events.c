@@ -18,7 +18,7 @@
  *    micro-operations in full width, or it stalls, and only backend-bound
  *    cycles stall. Nothing of a wrong path is issued: bad speculation consists
  *    of recovery.
- *  - Behind the first level of the data cache there is the last level. Each
+ *  - After the first level of the data cache comes the last level. Each
  *    demand load that misses L1 misses L2. One miss is outstanding at a time.
  *  - An eighth of the micro-operations comes from the legacy decoder, the rest
  *    from the cache of decoded ones. While bandwidth limits, half of the slots
@@ -75,6 +75,7 @@ enum {
     LLC_REFS,
     LLC_MISSES,
     LLC_HITS,
+    BUFFERS_FULL,               /* no buffer is free for a miss of L1 */
     L1D_HITS,
     CODE_MISSES,
     L2_REFS,
@@ -99,6 +100,8 @@ enum {
 /* Of eight micro-operations or instructions, from the decoder */
 #define DECODER_SHARE           1
 #define SHARES                  8
+/* Of so many misses of L1, one finds no free buffer, for a cycle */
+#define BUFFERS_SHARE           64
 
 #define ALL     UINT8_MAX
 #define SKL     (1 << X86_PMU_SKYLAKE)
@@ -315,8 +318,6 @@ static const PMUEvent pmu_events[] = {
             CYCLES_DECODER_OK),
     FORMULA(GLC, 0x0175, CMASK(2), "INST_DECODED.DECODERS:c2",
             CYCLES_DECODER_OK),
-    FORMULA(ICL, 0x0156, SINGLE, "UOPS_DECODED.DEC0", CYCLES_DECODER_OK),
-    FORMULA(GLC, 0x0176, SINGLE, "UOPS_DECODED.DEC0_UOPS", CYCLES_DECODER_OK),
     FORMULA(SKL_ICL, 0x0480, SINGLE, "ICACHE_16B.IFDATA_STALL", CYCLES_ICACHE),
     FORMULA(SKL_ICL, 0x0480, CMASK_EDGE, "ICACHE_16B.IFDATA_STALL:c1:e",
             CODE_MISSES),
@@ -341,6 +342,9 @@ static const PMUEvent pmu_events[] = {
     FORMULA(GLC, 0xfd43, 0, "MEM_LOAD_COMPLETED.L1_MISS_ANY", LLC_REFS),
     FORMULA(SKL_UP, 0x0151, 0, "L1D.REPLACEMENT", LLC_REFS),
     FORMULA(SKL_UP, 0x0148, SINGLE, "L1D_PEND_MISS.PENDING", CYCLES_L1D_MISS),
+    FORMULA(SKL_UP, 0x0248, SINGLE, "L1D_PEND_MISS.FB_FULL", BUFFERS_FULL),
+    FORMULA(SKL_UP, 0x0248, CMASK_EDGE, "L1D_PEND_MISS.FB_FULL_PERIODS",
+            BUFFERS_FULL),
     FORMULA(SKL_UP, 0x2124, 0, "L2_RQSTS.DEMAND_DATA_RD_MISS", LLC_REFS),
     FORMULA(SKL_UP, 0x2724, 0, "L2_RQSTS.ALL_DEMAND_MISS", LLC_REFS),
     FORMULA(SKL_UP, 0x3f24, 0, "L2_RQSTS.MISS", LLC_REFS),
@@ -528,6 +532,7 @@ unsigned x86_pmu_event_lanes(X86CPU *cpu, const PMUEvent *e)
     case LLC_REFS:
     case LLC_MISSES:
     case LLC_HITS:
+    case BUFFERS_FULL:
         return cpu->pmu_precise ? 0 : 1 << X86_COUNT_LOADS;
     case L1D_HITS:
         return 1 << X86_COUNT_LOADS;
@@ -606,6 +611,8 @@ unsigned x86_pmu_event_parts(X86CPU *cpu, const PMUEvent *e)
     case LLC_HITS:
     case L1D_HITS:
         return model == X86_PMU_PRECISE ? 1 : 64;
+    case BUFFERS_FULL:
+        return model == X86_PMU_PRECISE ? BUFFERS_SHARE : 64 * BUFFERS_SHARE;
     case L2_REFS:
         return model == X86_PMU_PRECISE ? 1 :
                64 * X86_PRICE_L1_MISS * cycle;
@@ -726,6 +733,7 @@ static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned what, unsigned domain,
     case DECODED_INSNS:
         return total[X86_COUNT_INSNS] * DECODER_SHARE;
     case LLC_REFS:
+    case BUFFERS_FULL:
         return refs;
     case LLC_MISSES:
         return misses;
