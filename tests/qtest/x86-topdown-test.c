@@ -324,6 +324,27 @@ static void test_pinned_changes(void)
 }
 
 /* The mix in force goes with the program. */
+/*
+ * No event contradicts another one, whatever the mix is; but it may ask for
+ * more mispredicts than there are branches.
+ */
+static void test_pinned_identities(void)
+{
+    static const Setup setups[] = {
+        { "level-2", PINNED(FIRST_MIX), SAPPHIRE_CONFIG },
+        { "level-1",
+          ICELAKE ",pmu-model=pinned,topdown-mix=10/30/35/25/3/20/5/15",
+          ICELAKE_CONFIG },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(setups); i++) {
+        Guest g = guest_init(setups[i].args, setups[i].config);
+
+        guest_run(&g, GUEST_CASE(td_identities), 1, 0);
+        guest_quit(&g);
+    }
+}
+
 static void test_pinned_migrate(void)
 {
     Guest g = start_change();
@@ -803,6 +824,7 @@ int main(int argc, char **argv)
                    test_pinned_one_of_two);
     qtest_add_func("x86-topdown/pinned/change", test_pinned_change);
     qtest_add_func("x86-topdown/pinned/changes", test_pinned_changes);
+    qtest_add_func("x86-topdown/pinned/identities", test_pinned_identities);
     qtest_add_func("x86-topdown/pinned/change-and-migrate",
                    test_pinned_migrate);
     qtest_add_func("x86-topdown/pinned/get", test_pinned_get);
