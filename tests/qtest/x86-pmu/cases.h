@@ -130,6 +130,7 @@
     X(td_cycles, "events/cycles-of-categories", 0)                          \
     X(td_identities, "events/identities", 0)                                \
     X(td_divides, "events/divisions", 0)                                    \
+    X(td_model_overflow, "events/overflow-of-models", 0)                    \
     X(td_extra, "registers/offcore-and-pebs", 0)                            \
     X(td_offcore, "events/offcore", 0)                                      \
     X(td_skid, "events/pmi-right-behind", 0)                                \

@@ -1919,6 +1919,52 @@ static void case_td_divides(void)
     context("");
 }
 
+/* No deadline is late, whatever an event is computed from. */
+static void case_td_model_overflow(void)
+{
+    static const uint64_t evtsel[] = {
+        0x04a3 | F(4), 0x10a3 | F(16), 0x06a3 | F(6), 0x02c2 | F_INV,
+        0x019c | F(5), 0x019c | F(6), 0x0479, 0x0879, 0x0879 | F(1),
+        0x0914 | F(1), 0x09b0 | F(1), 0x010d, 0x01ad, 0x01c3 | F_EDGE,
+        0x010d | F_EDGE, 0x01ad | F_EDGE, 0x01d1, 0x08d1, 0x83d0, 0x01c5,
+        0x10c5, 0x3079, 0x2079,
+    };
+    static const uint8_t which[] = {
+        offsetof(BlockIndex, divides), offsetof(BlockIndex, jumps_memory),
+        offsetof(BlockIndex, mispredicted), offsetof(BlockIndex, locks),
+    };
+    int e, i, d;
+
+    for (e = 0; e < ARRAY_SIZE(evtsel); e++) {
+        for (i = 0; i < ARRAY_SIZE(which); i++) {
+            const Block *b = &blocks[which[i]];
+            uint64_t n;
+
+            start(FIXED_OS);
+            program(0, evtsel[e] | EVTSEL_OS);
+            wrmsr(MSR_A_PMC(0), 0);
+            b->run();
+            n = rdmsr(MSR_PMC(0));
+            if (n < 2) {
+                continue;
+            }
+            context(b->name);
+            for (d = -1; d <= 1; d++) {
+                start(FIXED_OS);
+                program(0, evtsel[e] | EVTSEL_OS | EVTSEL_INT);
+                wrmsr(MSR_A_PMC(0), negative(n - d));
+                b->run();
+                check("counter", evtsel[e] & 0xffff, rdmsr(MSR_A_PMC(0)),
+                      d & WIDTH_MASK);
+                check("status", evtsel[e] & 0xffff,
+                      rdmsr(MSR_GLOBAL_STATUS) & ~STATUS_METRICS, d >= 0);
+                check("PMI", evtsel[e] & 0xffff, apic_irr(VEC_PMI), d >= 0);
+            }
+        }
+    }
+    context("");
+}
+
 /* Registers that hold a value. Linux flips the bits 0 and 4 to find them. */
 static const struct {
     uint32_t msr;
