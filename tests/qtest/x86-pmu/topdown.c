@@ -1919,7 +1919,7 @@ static void case_td_divides(void)
     context("");
 }
 
-/* No deadline is late, whatever an event is computed from. */
+/* They overflow where others do, whatever they are computed from. */
 static void case_td_model_overflow(void)
 {
     static const uint64_t evtsel[] = {
@@ -2166,6 +2166,17 @@ static void start_event(uint16_t code, unsigned n, uint64_t rings)
     wrmsr(MSR_A_PMC(2), negative(n));
 }
 
+/* Counters are frozen when the PMI comes, not when it is due. */
+static bool hook_frozen(Frame *f)
+{
+    if (f->vector != VEC_NMI) {
+        return false;
+    }
+    this_cpu()->events = rdmsr(MSR_A_PMC(2));
+    pmi_acknowledge();
+    return true;
+}
+
 /*
  * The instruction that reaches the count is the last one before the PMI, also
  * if it costs more than is left. Writing a counter drops what was left of a
@@ -2174,6 +2185,14 @@ static void start_event(uint16_t code, unsigned n, uint64_t rings)
 static void case_td_skid(void)
 {
     static const char *const names[] = { "slots", "METRICS" };
+    /* At most one comes with an instruction of a loop. */
+    static const struct {
+        uint16_t code;
+        uint8_t archs;
+    } small[] = {
+        { 0x0479, ALL_ARCHS }, { 0x0879, ALL_ARCHS },
+        { 0x20c4, ALL_ARCHS }, { 0x0155, ICL }, { 0x0175, GLC },
+    };
     Cpu *cpu = this_cpu();
     Steps steps;
     unsigned n;
@@ -2196,6 +2215,22 @@ static void case_td_skid(void)
         }
         check_range("steps", i, n, 100, WIDTH_MASK);
     }
+
+    /* No deadline is late: the counter has just overflowed in the handler. */
+    for (i = 0; i < ARRAY_SIZE(small); i++) {
+        if (!(small[i].archs & arch())) {
+            continue;
+        }
+        context("small steps");
+        start_event(small[i].code, 40, EVTSEL_OS);
+        wrmsr(MSR_DEBUGCTL, DEBUGCTL_FREEZE);
+        cpu->hook = hook_frozen;
+        kernel(body_loop_jnz, 0);
+        cpu->hook = NULL;
+        check("interrupts", small[i].code, cpu->pmis, 1);
+        check("counter", small[i].code, cpu->events, 0);
+    }
+    wrmsr(MSR_DEBUGCTL, 0);
 
     /* A fault takes back what would have reached it: PUSH does, JMP is next */
     context("fault");
@@ -2248,17 +2283,6 @@ static uint64_t step_with_lag(const Steps *steps, unsigned n)
         }
     }
     return 0;
-}
-
-/* Counters are frozen when the PMI comes, not when it is due. */
-static bool hook_frozen(Frame *f)
-{
-    if (f->vector != VEC_NMI) {
-        return false;
-    }
-    this_cpu()->events = rdmsr(MSR_A_PMC(2));
-    pmi_acknowledge();
-    return true;
 }
 
 static bool hook_unmask(Frame *f)
