@@ -128,6 +128,20 @@ static void test_reset(void)
     guest_quit(&g);
 }
 
+/* Software's values are kept by a migration, and cleared by a reset. */
+static void test_extra(void)
+{
+    Guest g = guest_init(SAPPHIRE, SAPPHIRE_CONFIG);
+
+    guest_run(&g, GUEST_CASE(td_extra_fill), 0, 0);
+    guest_run(&g, GUEST_CASE(td_extra_check), 0, 0);
+    g = guest_migrate(&g, SAPPHIRE);
+    guest_run(&g, GUEST_CASE(td_extra_check), 0, 0);
+    guest_reset(&g);
+    guest_run(&g, GUEST_CASE(td_extra_fill), 0, 0);
+    guest_quit(&g);
+}
+
 static void test_random(void)
 {
     uint32_t seed = g_test_rand_int();
@@ -311,6 +325,27 @@ static void test_pinned_changes(void)
 }
 
 /* The mix in force goes with the program. */
+/*
+ * No event contradicts another one, whatever the mix is; but it may ask for
+ * more mispredicts than there are branches.
+ */
+static void test_pinned_identities(void)
+{
+    static const Setup setups[] = {
+        { "level-2", PINNED(FIRST_MIX), SAPPHIRE_CONFIG },
+        { "level-1",
+          ICELAKE ",pmu-model=pinned,topdown-mix=10/30/35/25/3/20/5/15",
+          ICELAKE_CONFIG },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(setups); i++) {
+        Guest g = guest_init(setups[i].args, setups[i].config);
+
+        guest_run(&g, GUEST_CASE(td_identities), 1, 0);
+        guest_quit(&g);
+    }
+}
+
 static void test_pinned_migrate(void)
 {
     Guest g = start_change();
@@ -838,6 +873,8 @@ int main(int argc, char **argv)
     add_setups("registers/no-metrics", no_metrics_setups,
                ARRAY_SIZE(no_metrics_setups), test_no_metrics);
     qtest_add_func("x86-topdown/registers/reset", test_reset);
+    qtest_add_func("x86-topdown/registers/offcore-kept-and-cleared",
+                   test_extra);
     qtest_add_func("x86-topdown/rule-5/default-limit", test_default_limit);
     qtest_add_func("x86-topdown/random", test_random);
 
@@ -853,6 +890,7 @@ int main(int argc, char **argv)
                    test_pinned_one_of_two);
     qtest_add_func("x86-topdown/pinned/change", test_pinned_change);
     qtest_add_func("x86-topdown/pinned/changes", test_pinned_changes);
+    qtest_add_func("x86-topdown/pinned/identities", test_pinned_identities);
     qtest_add_func("x86-topdown/pinned/change-and-migrate",
                    test_pinned_migrate);
     qtest_add_func("x86-topdown/pinned/get", test_pinned_get);

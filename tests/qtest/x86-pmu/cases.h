@@ -117,6 +117,8 @@
     X(td_migrate_models, "migrate/models", CASE_MANUAL)                     \
     X(td_freeze_stop, "migrate/freeze", CASE_MANUAL)                        \
     X(td_migrate_filter, "migrate/filter", CASE_MANUAL)                     \
+    X(td_extra_fill, "registers/offcore-fill", CASE_MANUAL)                 \
+    X(td_extra_check, "registers/offcore-check", CASE_MANUAL)               \
     X(td_values, "values", CASE_MANUAL)                                     \
     X(td_random, "bad-input/random", CASE_MANUAL)                           \
     X(td_metrics, "registers/metrics", 0)                                   \
@@ -146,6 +148,13 @@
     X(td_fractions, "invariants/no-fraction-is-lost", 0)                    \
     X(td_events, "events/consistent", 0)                                    \
     X(td_event_overflow, "events/overflow", 0)                              \
+    X(td_models, "events/by-model", 0)                                      \
+    X(td_cycles, "events/cycles-of-categories", 0)                          \
+    X(td_identities, "events/identities", 0)                                \
+    X(td_divides, "events/divisions", 0)                                    \
+    X(td_model_overflow, "events/overflow-of-models", 0)                    \
+    X(td_extra, "registers/offcore-and-pebs", 0)                            \
+    X(td_offcore, "events/offcore", 0)                                      \
     X(td_skid, "events/pmi-right-behind", 0)                                \
     X(td_loose, "events/pmi-of-cycles", 0)                                  \
     X(td_loose_fault, "events/pmi-of-cycles-and-fault", 0)                  \
@@ -158,7 +167,8 @@
     X(tdp_returns, "precise/returns", CASE_PRECISE)                         \
     X(tdp_indirect, "precise/indirect-jumps", CASE_PRECISE)                 \
     X(tdp_skid, "precise/one-pmi", CASE_PRECISE)                            \
-    X(tdp_sum, "precise/leaves-add-up", CASE_PRECISE)
+    X(tdp_sum, "precise/leaves-add-up", CASE_PRECISE)                       \
+    X(tdp_kinds, "precise/kinds-of-mispredicts", CASE_PRECISE)
 
 /*
  * Number of each: the offset in a structure of bytes; 0 is none of them. "all"

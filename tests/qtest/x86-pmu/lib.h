@@ -105,7 +105,7 @@ typedef volatile uint64_t Shared64;     /* numbers */
 #define EV_FAR              0x40c4
 #define EV_LOADS            0x81d0
 #define EV_STORES           0x82d0
-/* TopDown, in slots; clears are in cycles, two each */
+/* TopDown, in slots */
 #define EV_SLOTS            0x01a4
 #define EV_BACKEND          0x02a4
 #define EV_BAD              0x04a4

@@ -325,26 +325,50 @@ static uint64_t metrics_of(const Leaves *l)
 
 /* -------------------------------------------------------------- Measuring */
 
+/* Microarchitectures, whose events differ */
+enum { SKL = 1, ICL = 2, GLC = 4, ALL_ARCHS = 7 };
+
+static unsigned arch(void)
+{
+    uint32_t r[4];
+
+    get_cpuid(1, r);
+    switch ((r[0] >> 4 & 0xf) | (r[0] >> 12 & 0xf0)) {
+    case 0x55:
+        return SKL;
+    case 0x6a:
+        return ICL;
+    default:
+        return GLC;
+    }
+}
+
 static const struct {
     const char *name;
     uint16_t code;
     uint8_t leaves;
+    uint8_t archs;              /* others count 0 */
 } events[] = {
-    { "slots", EV_SLOTS, ALL_LEAVES },
-    { "retiring slots", EV_RETIRING, RETIRING_LEAVES },
-    { "bad speculation", EV_BAD, BAD_LEAVES },
-    { "branch mispredicts", EV_MISPREDICTS, L(MISPREDICTS) },
-    { "frontend bound", EV_FRONTEND, FRONTEND_LEAVES },
-    { "backend bound", EV_BACKEND, BACKEND_LEAVES },
-    { "memory bound", EV_MEMORY, L(MEMORY) },
-    { "issued", EV_ISSUED, RETIRING_LEAVES | BAD_LEAVES },
-    { "issued (SPR)", EV_ISSUED_SPR, RETIRING_LEAVES | BAD_LEAVES },
-    { "dropped", EV_DROPPED, 0 },
-    { "dropped (SPR)", EV_DROPPED_SPR, 0 },
+    { "slots", EV_SLOTS, ALL_LEAVES, ALL_ARCHS },
+    { "retiring slots", EV_RETIRING, RETIRING_LEAVES, ALL_ARCHS },
+    { "bad speculation", EV_BAD, BAD_LEAVES, GLC },
+    { "branch mispredicts", EV_MISPREDICTS, L(MISPREDICTS), GLC },
+    { "frontend bound", EV_FRONTEND, FRONTEND_LEAVES, ALL_ARCHS },
+    { "backend bound", EV_BACKEND, BACKEND_LEAVES, ICL | GLC },
+    { "memory bound", EV_MEMORY, L(MEMORY), GLC },
+    { "issued (SPR)", EV_ISSUED_SPR, RETIRING_LEAVES, GLC },
+    { "issued", EV_ISSUED, RETIRING_LEAVES, SKL | ICL },
+    { "dropped", EV_DROPPED, 0, ALL_ARCHS },
+    { "dropped (SPR)", EV_DROPPED_SPR, 0, ALL_ARCHS },
 };
 
 enum { E_SLOTS, E_RETIRING, E_BAD, E_MISPREDICTS, E_FRONTEND, E_BACKEND,
        E_MEMORY, E_ISSUED };
+
+static unsigned event_leaves(int i)
+{
+    return events[i].archs & arch() ? events[i].leaves : 0;
+}
 
 static uint64_t slots(void)
 {
@@ -394,7 +418,7 @@ static void check_events(int first, int step, const Leaves *l)
     int i;
 
     for (i = 0; i < GP_COUNTERS && first + i < ARRAY_SIZE(events); i++) {
-        uint64_t n = sum(l, events[first + i].leaves);
+        uint64_t n = sum(l, event_leaves(first + i));
 
         check_range(events[first + i].name, step, rdmsr(MSR_PMC(i)), n / 4,
                     (n + 3) / 4);
@@ -1581,22 +1605,23 @@ static void case_td_fractions(void)
 
 static void case_td_events(void)
 {
-    static const struct {
+    unsigned a = arch();
+    const struct {
         const char *name;
         uint64_t evtsel;
         uint64_t mispredicts, clears;   /* times what they are counted as */
     } t[] = {
-        { "clears", EV_CLEARS | EVTSEL_CMASK(1) | EVTSEL_EDGE, 1, 1 },
+        { "clears", EV_CLEARS | EVTSEL_CMASK(1) | EVTSEL_EDGE,
+          !(a & GLC), !(a & GLC) },
         { "clears (SPR)", EV_CLEARS_SPR | EVTSEL_CMASK(1) | EVTSEL_EDGE,
-          1, 1 },
+          !!(a & GLC), !!(a & GLC) },
         { "machine clears",
           EV_MACHINE_CLEARS | EVTSEL_CMASK(1) | EVTSEL_EDGE, 0, 1 },
-        { "clear cycles", EV_CLEARS, 2, 2 },
-        { "clear cycles (SPR)", EV_CLEARS_SPR, 2, 2 },
-        { "machine clear cycles", EV_MACHINE_CLEARS, 0, 2 },
+        /* The filter is part of this event. */
+        { "machine clears without filter", EV_MACHINE_CLEARS, 0, 0 },
         { "mispredicted branches", EV_BRANCH_MISSES, 1, 0 },
-        { "mispredicted conditional branches", 0x1100 | EV_BRANCH_MISSES,
-          1, 0 },
+        { "mispredicted conditional branches",
+          (a & SKL ? 0x0100 : 0x1100) | EV_BRANCH_MISSES, 1, 0 },
     };
     const Block *b = BLOCK(mispredicted);
     uint64_t clears = b->code.n[SERIALISING] + block_end.n[SERIALISING];
@@ -1632,6 +1657,398 @@ static void case_td_events(void)
     context("");
 }
 
+/* Filters that are part of events */
+#define F(cmask)            EVTSEL_CMASK(cmask)
+#define F_EDGE              (EVTSEL_CMASK(1) | EVTSEL_EDGE)
+#define F_INV               (EVTSEL_CMASK(1) | EVTSEL_INV)
+
+/* The same code is another event elsewhere, or none. */
+static void case_td_models(void)
+{
+    static const struct {
+        uint16_t code;
+        uint8_t archs;
+        /* Of 8 branches that are taken, of 8 that are not, of 8 loads */
+        uint8_t taken, not_taken, loads;
+    } t[] = {
+        { 0x01c4, SKL, 8, 8, 0 },               /* conditional */
+        { 0x01c4, ICL | GLC, 8, 0, 0 },         /* and taken */
+        { 0x04c4, GLC, 8, 8, 0 },
+        { 0x04c4, SKL | ICL, 0, 0, 0 },
+        { 0x11c4, ICL | GLC, 8, 8, 0 },
+        { 0x11c4, SKL, 0, 0, 0 },
+        { 0x10c4, SKL | ICL | GLC, 0, 8, 0 },
+        { 0x04a1, ICL, 0, 0, 8 },               /* uops of the port of loads */
+        { 0x04a1, SKL | GLC, 0, 0, 0 },
+        { 0x04b2, GLC, 0, 0, 8 },
+        { 0x04b2, SKL | ICL, 0, 0, 0 },
+        { 0x81d0, SKL | ICL | GLC, 0, 0, 8 },
+    };
+    int i;
+
+    for (i = 0; i < ARRAY_SIZE(t); i++) {
+        if (!(t[i].archs & arch())) {
+            continue;
+        }
+        start(FIXED_OS);
+        program(0, t[i].code | EVTSEL_OS);
+        BLOCK(taken)->run();
+        check("taken", t[i].code, rdmsr(MSR_PMC(0)), t[i].taken);
+        start(FIXED_OS);
+        program(0, t[i].code | EVTSEL_OS);
+        BLOCK(not_taken)->run();
+        check("not taken", t[i].code, rdmsr(MSR_PMC(0)), t[i].not_taken);
+        start(FIXED_OS);
+        program(0, t[i].code | EVTSEL_OS);
+        BLOCK(loads)->run();
+        check("loads", t[i].code, rdmsr(MSR_PMC(0)), t[i].loads);
+    }
+}
+
+/*
+ * Cycles of a category are its slots, divided by the width; their CMASK is
+ * part of the event.
+ */
+static void case_td_cycles(void)
+{
+    static const struct {
+        uint64_t evtsel;
+        uint8_t archs, leaves;
+    } t[] = {
+        { 0x04a3 | F(4), SKL | ICL | GLC, BACKEND_LEAVES },
+        { 0x10a3 | F(16), SKL | ICL | GLC, L(MEMORY) },
+        { 0x14a3 | F(20), SKL | ICL, L(MEMORY) },
+        { 0x21a6 | F(5), GLC, L(MEMORY) },
+        { 0x80a6, ICL | GLC, L(CORE) },
+        { 0x01a6, SKL, L(CORE) },
+        { 0x01b1 | F(1), SKL | ICL | GLC, ALL_LEAVES & ~BACKEND_LEAVES },
+        { 0x01b1 | F_INV, SKL | ICL | GLC, BACKEND_LEAVES },
+        { 0x02c2 | F(1), SKL | ICL | GLC, RETIRING_LEAVES },
+        { 0x02c2 | F_INV, SKL | ICL | GLC, ALL_LEAVES & ~RETIRING_LEAVES },
+        { 0x010e | F_INV, SKL | ICL, ALL_LEAVES & ~RETIRING_LEAVES },
+        { 0x01ae | F(1), GLC, RETIRING_LEAVES },
+        { 0x010d, SKL | ICL, BAD_LEAVES },
+        { 0x010d | F(1), SKL | ICL, BAD_LEAVES },
+        { 0x01ad, GLC, BAD_LEAVES },
+        { 0x019c | F(4), SKL, L(LATENCY) },
+        { 0x019c | F(5), ICL, L(LATENCY) },
+        { 0x019c | F(6), GLC, L(LATENCY) },
+        { 0x019c | F_INV, SKL | ICL | GLC, ALL_LEAVES & ~FRONTEND_LEAVES },
+        { 0x02ec, ICL | GLC, ALL_LEAVES },
+        /* At most one in a cycle, never two */
+        { 0x010d | F(2), SKL | ICL, 0 },
+        /* Without its filter, it is no event. */
+        { 0x04a3, SKL | ICL | GLC, 0 },
+    };
+    unsigned cycle = 4 * width();
+    int first, i, j;
+
+    if (is_precise()) {
+        return;
+    }
+    for (first = 0; first < ARRAY_SIZE(t); first += GP_COUNTERS) {
+        for (i = 0; i < ARRAY_SIZE(blocks); i++) {
+            Leaves l = { };
+
+            if (is_vector(&blocks[i])) {
+                continue;
+            }
+            context(blocks[i].name);
+            add_block(&l, &blocks[i], 1);
+            start(FIXED_OS);
+            for (j = 0; j < GP_COUNTERS && first + j < ARRAY_SIZE(t); j++) {
+                program(j, t[first + j].evtsel | EVTSEL_OS);
+            }
+            blocks[i].run();
+            for (j = 0; j < GP_COUNTERS && first + j < ARRAY_SIZE(t); j++) {
+                uint64_t n = sum(&l, t[first + j].leaves);
+
+                if (!(t[first + j].archs & arch())) {
+                    continue;
+                }
+                check_range("cycles", t[first + j].evtsel & 0xffff,
+                            rdmsr(MSR_PMC(j)), n / cycle,
+                            (n + cycle - 1) / cycle);
+            }
+        }
+    }
+    context("");
+}
+
+/* Sums: what is left is what is right, or not more. */
+#define TERMS               4
+
+static const struct {
+    const char *name;
+    uint64_t left[TERMS], right[TERMS];
+    uint8_t archs;
+    enum { EQUAL, AT_MOST } relation;
+} identities[] = {
+    { "cycles", { 0x003c }, { 0x04a3 | F(4), 0x01b1 | F(1) },
+      ALL_ARCHS, EQUAL },
+    { "stalls", { 0x04a3 | F(4) }, { 0x10a3 | F(16), 0x80a6 },
+      ICL | GLC, EQUAL },
+    { "uops by source", { 0x02c2 }, { 0x0479, 0x0879, 0x3079 },
+      SKL | ICL, EQUAL },
+    { "uops by source", { 0x02c2 }, { 0x0479, 0x0879, 0x2079 }, GLC, EQUAL },
+    { "issued", { 0x02c2 }, { 0x010e }, SKL | ICL, EQUAL },
+    { "issued", { 0x02c2 }, { 0x01ae }, GLC, EQUAL },
+    { "executed", { 0x02c2 }, { 0x01b1 }, ALL_ARCHS, EQUAL },
+    { "conditional", { 0x11c4 }, { 0x01c4, 0x10c4 }, ICL | GLC, EQUAL },
+    { "mispredicts", { 0x00c5 }, { 0x11c5, 0x08c5, 0x80c5 },
+      ICL | GLC, EQUAL },
+    { "conditional mispredicts", { 0x11c5 }, { 0x01c5, 0x10c5 },
+      ICL | GLC, EQUAL },
+    { "taken mispredicts", { 0x20c5 }, { 0x01c5, 0x08c5, 0x80c5 },
+      ICL | GLC, EQUAL },
+    { "mispredicts as branch-load-misses", { 0x00c5 }, { 0x04c5 },
+      GLC, EQUAL },
+    { "branches as branch-loads", { 0x00c4 }, { 0x04c4 }, GLC, EQUAL },
+    { "mispredicts and branches", { 0x00c5 }, { 0x00c4 }, ALL_ARCHS, AT_MOST },
+    { "loads", { 0x81d0 }, { 0x01d1, 0x08d1 }, ALL_ARCHS, EQUAL },
+    { "L1 misses", { 0x08d1 }, { 0x02d1, 0x04d1, 0x20d1 }, ALL_ARCHS, EQUAL },
+    { "L1 replacements", { 0x08d1 }, { 0x0151 }, ALL_ARCHS, EQUAL },
+    { "L2 requests", { 0xff24 }, { 0xe124, 0xe424 }, ALL_ARCHS, EQUAL },
+    { "L2 misses", { 0x3f24 }, { 0x4f2e }, ALL_ARCHS, EQUAL },
+    { "L2 hits", { 0xe424 }, { 0xc424 }, ALL_ARCHS, EQUAL },
+    { "LLC misses", { 0x412e }, { 0x20d1 }, ALL_ARCHS, EQUAL },
+    { "LLC misses and references", { 0x412e }, { 0x4f2e },
+      ALL_ARCHS, AT_MOST },
+    { "stalls behind L1", { 0x0ca3 | F(12) }, { 0x10a3 | F(16) },
+      ALL_ARCHS, AT_MOST },
+    { "stalls behind L2", { 0x05a3 | F(5) }, { 0x0ca3 | F(12) },
+      ALL_ARCHS, AT_MOST },
+    { "stalls behind L3", { 0x06a3 | F(6) }, { 0x05a3 | F(5) },
+      ALL_ARCHS, AT_MOST },
+    { "stalls behind L3", { 0x0947 | F(9) }, { 0x0547 | F(5) }, GLC, AT_MOST },
+    { "stalls of memory", { 0x0547 | F(5) }, { 0x21a6 | F(5) }, GLC, AT_MOST },
+    { "outstanding", { 0x0148 }, { 0x0148 | F(1) }, ALL_ARCHS, EQUAL },
+    { "fetch latency", { 0x0480, 0x800d }, { 0x019c | F(5) }, ICL, AT_MOST },
+    { "fetch latency", { 0x0480, 0x80ad, 0x40ad }, { 0x019c | F(6) },
+      GLC, EQUAL },
+};
+
+static int program_terms(int counter, const uint64_t *terms)
+{
+    int i;
+
+    for (i = 0; i < TERMS && terms[i]; i++) {
+        program(counter++, terms[i] | EVTSEL_OS);
+    }
+    return counter;
+}
+
+/* MAILBOX_ARG: the mix is pinned */
+static void check_identities(void (*run)(int), int arg)
+{
+    bool pinned = MAILBOX_64(MAILBOX_ARG);
+    int i, j;
+
+    for (i = 0; i < ARRAY_SIZE(identities); i++) {
+        uint64_t left = 0, right = 0, least;
+        int n, all;
+
+        if (!(identities[i].archs & arch()) ||
+            (pinned && identities[i].left[0] == EV_BRANCH_MISSES &&
+             identities[i].relation == AT_MOST)) {
+            continue;
+        }
+        start(FIXED_OS);
+        n = program_terms(0, identities[i].left);
+        all = program_terms(n, identities[i].right);
+        run(arg);
+        for (j = 0; j < all; j++) {
+            *(j < n ? &left : &right) += rdmsr(MSR_PMC(j));
+        }
+        /* A fraction of each is not counted yet. */
+        least = identities[i].relation == EQUAL ? right + 1 : 0;
+        check_range(identities[i].name, i, left + all, least, right + 2 * all);
+    }
+}
+
+static void run_block(int i)
+{
+    blocks[i].run();
+}
+
+static void case_td_identities(void)
+{
+    int i;
+
+    for (i = 0; i < ARRAY_SIZE(blocks); i++) {
+        if (!is_vector(&blocks[i])) {
+            context(blocks[i].name);
+            check_identities(run_block, i);
+        }
+    }
+    context("");
+}
+
+/*
+ * 10 cycles each. LOOP and PAUSE are core bound, too; where both were executed
+ * before, some of them are taken for divisions.
+ */
+static void case_td_divides(void)
+{
+    uint64_t event = arch() == SKL ? 0x0114 : arch() == ICL ? 0x0914 : 0x09b0;
+    int i;
+
+    for (i = 0; i < ARRAY_SIZE(blocks); i++) {
+        if (is_vector(&blocks[i])) {
+            continue;
+        }
+        context(blocks[i].name);
+        start(FIXED_OS);
+        program(0, event | F(1) | EVTSEL_OS);
+        blocks[i].run();
+        check_range("cycles of divisions", NO_STEP, rdmsr(MSR_PMC(0)),
+                    10 * blocks[i].code.n[DIVIDE],
+                    10 * blocks[i].code.n[DIVIDE] +
+                    10 * (blocks[i].code.n[PAUSE] * 8 +
+                          blocks[i].code.n[LOOP]));
+    }
+    context("");
+}
+
+/* They overflow where others do, whatever they are computed from. */
+static void case_td_model_overflow(void)
+{
+    static const uint64_t evtsel[] = {
+        0x04a3 | F(4), 0x10a3 | F(16), 0x06a3 | F(6), 0x02c2 | F_INV,
+        0x019c | F(5), 0x019c | F(6), 0x0479, 0x0879, 0x0879 | F(1),
+        0x0914 | F(1), 0x09b0 | F(1), 0x010d, 0x01ad, 0x01c3 | F_EDGE,
+        0x010d | F_EDGE, 0x01ad | F_EDGE, 0x01d1, 0x08d1, 0x83d0, 0x01c5,
+        0x10c5, 0x3079, 0x2079,
+    };
+    static const uint8_t which[] = {
+        offsetof(BlockIndex, divides), offsetof(BlockIndex, jumps_memory),
+        offsetof(BlockIndex, mispredicted), offsetof(BlockIndex, locks),
+    };
+    int e, i, d;
+
+    for (e = 0; e < ARRAY_SIZE(evtsel); e++) {
+        for (i = 0; i < ARRAY_SIZE(which); i++) {
+            const Block *b = &blocks[which[i]];
+            uint64_t n;
+
+            start(FIXED_OS);
+            program(0, evtsel[e] | EVTSEL_OS);
+            wrmsr(MSR_A_PMC(0), 0);
+            b->run();
+            n = rdmsr(MSR_PMC(0));
+            if (n < 2) {
+                continue;
+            }
+            context(b->name);
+            for (d = -1; d <= 1; d++) {
+                start(FIXED_OS);
+                program(0, evtsel[e] | EVTSEL_OS | EVTSEL_INT);
+                wrmsr(MSR_A_PMC(0), negative(n - d));
+                b->run();
+                check("counter", evtsel[e] & 0xffff, rdmsr(MSR_A_PMC(0)),
+                      d & WIDTH_MASK);
+                check("status", evtsel[e] & 0xffff,
+                      rdmsr(MSR_GLOBAL_STATUS) & ~STATUS_METRICS, d >= 0);
+                check("PMI", evtsel[e] & 0xffff, apic_irr(VEC_PMI), d >= 0);
+            }
+        }
+    }
+    context("");
+}
+
+/* Registers that hold a value. Linux flips the bits 0 and 4 to find them. */
+static const struct {
+    uint32_t msr;
+    uint64_t legal;
+} extras[] = {
+    { 0x1a6, (1ull << 38) - 1 },
+    { 0x1a7, (1ull << 38) - 1 },
+    { 0x3f6, 0xffff },
+    { 0x3f7, 0x7fff1f },
+};
+
+static void case_td_extra(void)
+{
+    uint64_t v;
+    int i, bit;
+
+    for (i = 0; i < ARRAY_SIZE(extras); i++) {
+        for (bit = 0; bit < 64; bit++) {
+            bool legal = extras[i].legal >> bit & 1;
+
+            wrmsr(extras[i].msr, 0);
+            check("write of a bit", bit,
+                  wrmsr_safe(extras[i].msr, 1ull << bit), legal ? 0 : VEC_GP);
+            check("read", bit, rdmsr_safe(extras[i].msr, &v), 0);
+            check("value", bit, v, legal ? 1ull << bit : 0);
+        }
+        v = extras[i].legal ^ 0x11;
+        wrmsr(extras[i].msr, v);
+        check("all bits", i, rdmsr(extras[i].msr), v);
+        wrmsr(extras[i].msr, 0);
+    }
+}
+
+/* By qtest around a reset and a migration: MAILBOX_ARG is 1 if they are kept */
+static void case_td_extra_fill(void)
+{
+    int i;
+
+    for (i = 0; i < ARRAY_SIZE(extras); i++) {
+        check("MSR after reset", i, rdmsr(extras[i].msr), 0);
+        wrmsr(extras[i].msr, extras[i].legal & 0x5555555555555555);
+    }
+}
+
+static void case_td_extra_check(void)
+{
+    int i;
+
+    for (i = 0; i < ARRAY_SIZE(extras); i++) {
+        check("MSR", i, rdmsr(extras[i].msr),
+              extras[i].legal & 0x5555555555555555);
+    }
+}
+
+/* What is read from memory: all, hits, and misses, as the registers say */
+static void case_td_offcore(void)
+{
+    static const struct {
+        uint64_t rsp;
+        uint16_t same;
+    } t[] = {
+        { 0, 0 },
+        { 0x10001, 0x4f2e },            /* any response */
+        { 0x10002, 0 },                 /* of stores */
+        { 0x1003c0001, 0x04d1 },        /* L3, no snoop */
+        { 0x10003c0001, 0 },            /* L3, HITM of another core */
+        { 0x104000001, 0x412e },        /* local memory */
+        { 0x3fbfc00001, 0x412e },       /* not in L3 */
+        { 0x730000001, 0 },             /* remote memory */
+    };
+    uint16_t code[2] = { 0x01b7, 0x01bb };
+    int i, j, k;
+
+    if (arch() == GLC) {
+        code[0] = 0x012a;
+        code[1] = 0x012b;
+    }
+    for (i = 0; i < ARRAY_SIZE(t); i++) {
+        for (j = 0; j < 2; j++) {
+            start(FIXED_OS);
+            program(0, code[j] | EVTSEL_OS);
+            program(1, t[i].same | EVTSEL_OS);
+            wrmsr(extras[j].msr, t[i].rsp);
+            wrmsr(extras[!j].msr, 0);
+            for (k = 0; k < 8; k++) {
+                BLOCK(loads)->run();
+            }
+            check("offcore event", i, rdmsr(MSR_PMC(0)), rdmsr(MSR_PMC(1)));
+            wrmsr(extras[j].msr, 0);
+        }
+    }
+}
+
 /* They overflow as others do: one before 0, at 0, and behind it. */
 static void case_td_event_overflow(void)
 {
@@ -1646,7 +2063,7 @@ static void case_td_event_overflow(void)
                 continue;
             }
             add_block(&l, &blocks[i], 1);
-            n = sum(&l, events[e].leaves) / 4;
+            n = sum(&l, event_leaves(e)) / 4;
             if (n < 2) {
                 continue;
             }
@@ -1740,6 +2157,17 @@ static void start_event(uint16_t code, unsigned n, uint64_t rings)
     wrmsr(MSR_A_PMC(2), negative(n));
 }
 
+/* Counters are frozen when the PMI comes, not when it is due. */
+static bool hook_frozen(Frame *f)
+{
+    if (f->vector != VEC_NMI) {
+        return false;
+    }
+    this_cpu()->events = rdmsr(MSR_A_PMC(2));
+    pmi_acknowledge();
+    return true;
+}
+
 /*
  * The instruction that reaches the count is the last one before the PMI, also
  * if it costs more than is left. Writing a counter drops what was left of a
@@ -1748,6 +2176,14 @@ static void start_event(uint16_t code, unsigned n, uint64_t rings)
 static void case_td_skid(void)
 {
     static const char *const names[] = { "slots", "METRICS" };
+    /* At most one comes with an instruction of a loop. */
+    static const struct {
+        uint16_t code;
+        uint8_t archs;
+    } small[] = {
+        { 0x0479, ALL_ARCHS }, { 0x0879, ALL_ARCHS },
+        { 0x20c4, ALL_ARCHS }, { 0x0155, ICL }, { 0x0175, GLC },
+    };
     Cpu *cpu = this_cpu();
     Steps steps;
     unsigned n;
@@ -1770,6 +2206,22 @@ static void case_td_skid(void)
         }
         check_range("steps", i, n, 100, WIDTH_MASK);
     }
+
+    /* No deadline is late: the counter has just overflowed in the handler. */
+    for (i = 0; i < ARRAY_SIZE(small); i++) {
+        if (!(small[i].archs & arch())) {
+            continue;
+        }
+        context("small steps");
+        start_event(small[i].code, 40, EVTSEL_OS);
+        wrmsr(MSR_DEBUGCTL, DEBUGCTL_FREEZE);
+        cpu->hook = hook_frozen;
+        kernel(body_loop_jnz, 0);
+        cpu->hook = NULL;
+        check("interrupts", small[i].code, cpu->pmis, 1);
+        check("counter", small[i].code, cpu->events, 0);
+    }
+    wrmsr(MSR_DEBUGCTL, 0);
 
     /* A fault takes back what would have reached it: PUSH does, JMP is next */
     context("fault");
@@ -1837,17 +2289,6 @@ static void check_loose_nops(unsigned n)
 {
     check_range("NOPs before the interrupt", n, nops_before_pmi(),
                 exact_nops(n), exact_nops(n) + (all_exact() ? 0 : MOST_INSNS));
-}
-
-/* Counters are frozen when the PMI comes, not when it is due. */
-static bool hook_frozen(Frame *f)
-{
-    if (f->vector != VEC_NMI) {
-        return false;
-    }
-    this_cpu()->events = rdmsr(MSR_A_PMC(2));
-    pmi_acknowledge();
-    return true;
 }
 
 static bool hook_unmask(Frame *f)
@@ -2229,7 +2670,7 @@ static void check_precise(const Block *b, const Misses *m)
     check("METRICS", NO_STEP, metrics(), metrics_of(&l));
     for (i = 0; i < P_LLC_REFS; i++) {
         if (i != P_MISPREDICTS) {
-            want = sum(&l, events[i].leaves);
+            want = sum(&l, event_leaves(i));
             check_range(events[i].name, NO_STEP, rdmsr(MSR_PMC(i)), want / 4,
                         (want + 3) / 4);
         }
@@ -2271,14 +2712,20 @@ static void check_lines(const char *name, uint64_t where, uint64_t n,
     block_arg[2] = stride;
     block_arg[3] = times;
     start(FIXED_OS);
-    program(0, EV_MEMORY | EVTSEL_OS);
+    /* In slots, or in cycles */
+    if (arch() == GLC) {
+        program(0, EV_MEMORY | EVTSEL_OS);
+    } else {
+        program(0, 0x14a3 | EVTSEL_CMASK(0x14) | EVTSEL_OS);
+    }
     program(1, EV_BACKEND | EVTSEL_OS);
     program(2, EV_LLC_REFS | EVTSEL_OS);
     program(3, EV_LLC_MISSES | EVTSEL_OS);
     program(4, EV_LOADS | EVTSEL_OS);
     block_lines();
     context(name);
-    check("memory bound", NO_STEP, rdmsr(MSR_PMC(0)), want);
+    check("memory bound", NO_STEP, rdmsr(MSR_PMC(0)),
+          arch() == GLC ? want : want / width());
     check("backend bound", NO_STEP, rdmsr(MSR_PMC(1)), want);
     check("LLC references", NO_STEP, rdmsr(MSR_PMC(2)), l1_misses);
     check("LLC misses", NO_STEP, rdmsr(MSR_PMC(3)), llc_misses);
@@ -2422,6 +2869,43 @@ static void case_tdp_indirect(void)
     check_precise(&other, &all);
 }
 
+/* Each mispredict is one of its kind, and all identities hold. */
+static void case_tdp_kinds(void)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+        uint16_t code;              /* the kind */
+    } t[] = {
+        { "random branches", block_random_branches, 0x11c5 },
+        { "24 calls", block_deep_returns, 0x08c5 },
+        { "other target", block_other_target, 0x80c5 },
+    };
+    int i, j;
+
+    for (i = 0; i < ARRAY_SIZE(programs); i++) {
+        context(programs[i].name);
+        check_identities(run_program, i);
+    }
+    context("");
+    if (arch() == SKL) {
+        return;
+    }
+    for (i = 0; i < ARRAY_SIZE(t); i++) {
+        context(t[i].name);
+        for (j = 0; j <= LEARN; j++) {
+            start(FIXED_OS);
+            program(0, EV_BRANCH_MISSES | EVTSEL_OS);
+            program(1, t[i].code | EVTSEL_OS);
+            t[i].run();
+        }
+        check_range("mispredicts", NO_STEP, rdmsr(MSR_PMC(0)), 8, 5 * TURNS);
+        check_range("of its kind", NO_STEP, rdmsr(MSR_PMC(1)),
+                    rdmsr(MSR_PMC(0)) * 9 / 10, rdmsr(MSR_PMC(0)));
+    }
+    context("");
+}
+
 /* What the events say is what METRICS says, for any program. */
 static void case_tdp_sum(void)
 {
@@ -2442,12 +2926,15 @@ static void case_tdp_sum(void)
         }
         check("event and counter", NO_STEP, pmc[E_SLOTS], slots());
         check_cycles(NO_STEP);
+        if (arch() != GLC) {
+            /* There are no events for two of the categories. */
+            continue;
+        }
         check_range("sum", NO_STEP, pmc[E_RETIRING] + pmc[E_BAD] +
                     pmc[E_FRONTEND] + pmc[E_BACKEND] + 4,
                     pmc[E_SLOTS] + 1, pmc[E_SLOTS] + 7);
         check_range("issued", NO_STEP, pmc[E_ISSUED] + 2,
-                    pmc[E_RETIRING] + pmc[E_BAD] + 1,
-                    pmc[E_RETIRING] + pmc[E_BAD] + 3);
+                    pmc[E_RETIRING] + 1, pmc[E_RETIRING] + 3);
         /* Their parts, as far as there are events */
         l = (Leaves) { { [LIGHT] = 4 * pmc[E_RETIRING],
                          [MISPREDICTS] = 4 * pmc[E_MISPREDICTS],
@@ -2493,7 +2980,7 @@ static void check_mix_events(const Leaves *l, uint64_t n)
     int i;
 
     for (i = 0; i < GP_COUNTERS; i++) {
-        uint64_t want = n * sum(l, events[i].leaves) / sum(l, ALL_LEAVES);
+        uint64_t want = n * sum(l, event_leaves(i)) / sum(l, ALL_LEAVES);
 
         check_range(events[i].name, NO_STEP, rdmsr(MSR_PMC(i)) + 3, want,
                     want + 6);

@@ -104,8 +104,16 @@ static PMUConfig x86_pmu_config(CPUX86State *env, unsigned counter,
         config.edge = FIELD_EX64(sel, EVTSEL, EDGE);
         config.inv = FIELD_EX64(sel, EVTSEL, INV);
         config.irq = FIELD_EX64(sel, EVTSEL, INT);
-        config.event = old->event && old->code == config.code ? old->event :
-                       x86_pmu_find_event(config.code);
+        config.selector = sel & (R_EVTSEL_EVENT_MASK | R_EVTSEL_CMASK_MASK |
+                                 R_EVTSEL_EDGE_MASK | R_EVTSEL_INV_MASK);
+        if (old->event && old->selector == config.selector) {
+            config.event = old->event;
+            config.cmask = old->cmask;
+            config.edge = old->edge;
+            config.inv = old->inv;
+        } else {
+            x86_pmu_find_event(env_archcpu(env), &config);
+        }
         os = on && FIELD_EX64(sel, EVTSEL, OS);
         usr = on && FIELD_EX64(sel, EVTSEL, USR);
     } else {
@@ -331,7 +339,8 @@ void x86_pmu_reconfigure(X86CPU *cpu)
             run->event = x86_pmu_event_sum(cpu, c.event, c.domains);
             run->cycles = x86_pmu_event_sum(cpu, x86_pmu_cycles, c.domains);
             run->got = 0;
-            if (run->rest_of != c.code) {
+            if (run->rest_of != c.code ||
+                run->rest >= x86_pmu_event_parts(cpu, c.event)) {
                 run->rest_of = c.code;
                 run->rest = 0;
             }
@@ -358,10 +367,9 @@ void x86_pmu_continue(X86CPU *cpu)
     for (i = 0; i < PMU_COUNTERS; i++) {
         PMUConfig c = x86_pmu_config(&cpu->env, i, &none);
         X86PMURun *run = &pmu->run[i];
-        const PMUEvent *e = i < PMU_GP ? x86_pmu_find_event(run->rest_of)
-                                       : c.event;
 
-        run->rest = MIN(run->rest, x86_pmu_event_parts(cpu, e) - 1);
+        run->rest = run->rest_of != c.code ? 0 :
+                    MIN(run->rest, x86_pmu_event_parts(cpu, c.event) - 1);
         if (c.cmask || c.edge) {
             run->event = MIN(run->event,
                              x86_pmu_event_sum(cpu, c.event, c.domains));

@@ -5,6 +5,24 @@
  * several of them. All formulas are monotonic, so that a counter can add the
  * difference of two looks. An event that is a fraction of totals has a
  * denominator, x86_pmu_event_parts(); what the formulas return is the numerator.
+ * The total of a lane stands still while no event needs the lane. So only the
+ * differences of totals mean something, and formulas are linear; exceptions
+ * look at lanes that are counted together.
+ *
+ * The same code is another event on another microarchitecture: each row of the
+ * table names those on which the row is true. A code without a row counts 0.
+ *
+ * The formulas share one picture of the CPU, so that no event contradicts
+ * another one:
+ *  - In each cycle, all slots belong to one category. So a cycle executes
+ *    micro-operations in full width, or it stalls, and only backend-bound
+ *    cycles stall. Nothing of a wrong path is issued: bad speculation consists
+ *    of recovery.
+ *  - After the first level of the data cache comes the last level. Each
+ *    demand load that misses L1 misses L2. One miss is outstanding at a time.
+ *  - An eighth of the micro-operations comes from the legacy decoder, the rest
+ *    from the cache of decoded ones. While bandwidth limits, half of the slots
+ *    are filled.
  *
  * Reference: Intel SDM volume 3, "Architectural Performance Events"; the event
  * lists of Linux, tools/perf/pmu-events/arch/x86.
@@ -20,123 +38,472 @@
 #include "qemu/host-utils.h"
 #include "pmu-internal.h"
 
-/* Upper byte: unit mask, lower byte: event select */
+/* For SOURCE_FORMULA: what the event counts */
 enum {
-    EVENT_CYCLES            = 0x003c,
-    EVENT_INSNS             = 0x00c0,
-    EVENT_REF               = 0x013c,
-    EVENT_REF_FIXED         = 0x0300,   /* pseudo code, fixed counter 2 */
-    EVENT_SLOTS             = 0x01a4,
-    EVENT_BACKEND           = 0x02a4,
-    EVENT_BAD_SPECULATION   = 0x04a4,
-    EVENT_MISPREDICT_SLOTS  = 0x08a4,
-    EVENT_MEMORY_BOUND      = 0x10a4,
-    EVENT_RETIRING          = 0x02c2,
-    EVENT_NOT_DELIVERED     = 0x019c,   /* by the frontend */
-    EVENT_ISSUED            = 0x010e,   /* Ice Lake */
-    EVENT_ISSUED_SPR        = 0x01ae,
-    EVENT_CLEARS            = 0x010d,   /* of any kind, Ice Lake */
-    EVENT_CLEARS_SPR        = 0x01ad,
-    EVENT_MACHINE_CLEARS    = 0x01c3,
-    EVENT_SLOTS_FIXED       = 0x0400,   /* pseudo code, fixed counter 3 */
-    EVENT_LLC_REF           = 0x4f2e,
-    EVENT_LLC_MISS          = 0x412e,
-    EVENT_BRANCHES          = 0x00c4,
-    EVENT_COND_TAKEN        = 0x01c4,
-    EVENT_CALLS             = 0x02c4,
-    EVENT_RETS              = 0x08c4,
-    EVENT_COND_NOT_TAKEN    = 0x10c4,
-    EVENT_COND              = 0x11c4,
-    EVENT_TAKEN             = 0x20c4,   /* near branches only */
-    EVENT_FAR               = 0x40c4,
-    EVENT_INDIRECT          = 0x80c4,
-    EVENT_MISPREDICTED      = 0x00c5,
-    EVENT_MISPREDICTED_COND = 0x11c5,
-    EVENT_LOADS             = 0x81d0,
-    EVENT_STORES            = 0x82d0,
+    /* Cycles, from quarters of a slot */
+    CYCLES_RETIRING,            /* retiring, issuing */
+    CYCLES_NOT_RETIRING,
+    CYCLES_EXECUTING,           /* not bound by the backend */
+    CYCLES_BACKEND,
+    CYCLES_MEMORY,
+    CYCLES_CORE,
+    CYCLES_L1D_MISS,            /* a load that missed L1 and L2 waits */
+    CYCLES_LLC_MISS,            /* and missed the last level */
+    CYCLES_RECOVERY,
+    CYCLES_FRONTEND_OK,
+    CYCLES_FETCH_LATENCY,
+    CYCLES_RESTEER,             /* parts of fetch latency: mispredicts... */
+    CYCLES_UNKNOWN_BRANCH,      /* ...indirect branches... */
+    CYCLES_ICACHE,              /* ...and misses of the code cache */
+    CYCLES_HEAVY,
+    CYCLES_DECODER_ANY,
+    CYCLES_DECODER_OK,
+    CYCLES_DSB_ANY,
+    CYCLES_DSB_OK,
+    CYCLES_DIVIDE,
+
+    UOPS_DECODER,
+    UOPS_DSB,
+    DECODED_INSNS,
+    HEAVY_SWITCHES,
+    BACLEARS,
+
+    COND_NOT_TAKEN,
+    TAKEN,
+    MEMORY_INSNS,
+
+    LLC_REFS,
+    LLC_MISSES,
+    LLC_HITS,
+    BUFFERS_FULL,               /* no buffer is free for a miss of L1 */
+    L1D_HITS,
+    CODE_MISSES,
+    L2_REFS,
+
+    MISPREDICTED,
+    MISPREDICTED_COND,
+    MISPREDICTED_COND_TAKEN,
+    MISPREDICTED_COND_NOT_TAKEN,
+    MISPREDICTED_TAKEN,
+    MISPREDICTED_RET,
+    MISPREDICTED_INDIRECT,
+    MACHINE_CLEARS,
+    CLEARS,
 };
 
+/* So far ahead is a difference of totals that are not counted together */
+#define LEAD                    (1ull << 60)
+/* The price of a division, see count.c.inc */
+#define DIVIDE_CYCLES           10
+/* Of a front end that finds out about a branch late */
+#define BACLEAR_CYCLES          10
+/* Of eight micro-operations or instructions, from the decoder */
+#define DECODER_SHARE           1
+#define SHARES                  8
+/* Of so many misses of L1, one finds no free buffer, for a cycle */
+#define BUFFERS_SHARE           64
 
-static const PMUEvent core_cycles = { EVENT_CYCLES, SOURCE_CYCLES };
+#define ALL     UINT8_MAX
+#define SKL     (1 << X86_PMU_SKYLAKE)
+#define ICL     (1 << X86_PMU_ICELAKE)
+#define GLC     (1 << X86_PMU_GOLDEN_COVE)
+#define ICL_UP  (ICL | GLC)
+#define SKL_ICL (SKL | ICL)
+#define SKL_UP  (SKL | ICL | GLC)
+
+/* Filters that are part of an event */
+#define CMASK(n)        ((n) << 8)
+#define CMASK_EDGE      (CMASK(1) | PMU_FILTER_EDGE)
+#define CMASK_INV(n)    (CMASK(n) | PMU_FILTER_INV)
+/* At most one in a cycle: CMASK = 1 changes nothing, more makes it never */
+#define SINGLE          PMU_FILTER_SINGLE
+
+#define TOTAL(on, code, filter, name, of) \
+    { name, code, filter, on, SOURCE_TOTAL, X86_COUNT_##of }
+#define BRANCH(on, code, filter, name, of) \
+    { name, code, filter, on, SOURCE_BRANCH, X86_COUNT_##of }
+#define CATEGORY(on, code, filter, name, of) \
+    { name, code, filter, on, SOURCE_CATEGORY, TOPDOWN_##of }
+#define FORMULA(on, code, filter, name, of) \
+    { name, code, filter, on, SOURCE_FORMULA, of }
+
+/* Upper byte of a code: unit mask, lower byte: event select */
+static const PMUEvent pmu_events[] = {
+    /* Architectural */
+    TOTAL(ALL, 0x00c0, 0, "INST_RETIRED.ANY_P", INSNS),
+    { "CPU_CLK_UNHALTED.THREAD_P", 0x003c, 0, ALL, SOURCE_CYCLES },
+    { "CPU_CLK_UNHALTED.REF_TSC_P", 0x013c, 0, GLC, SOURCE_CYCLES },
+    { "CPU_CLK_UNHALTED.REF_XCLK", 0x013c, 0, ALL, SOURCE_CYCLES },
+    BRANCH(ALL, 0x00c4, 0, "BR_INST_RETIRED.ALL_BRANCHES", BRANCHES),
+    FORMULA(ALL, 0x00c5, 0, "BR_MISP_RETIRED.ALL_BRANCHES", MISPREDICTED),
+    FORMULA(ALL, 0x4f2e, 0, "LONGEST_LAT_CACHE.REFERENCE", LLC_REFS),
+    FORMULA(ALL, 0x412e, 0, "LONGEST_LAT_CACHE.MISS", LLC_MISSES),
+    { "TOPDOWN.SLOTS_P", 0x01a4, 0, ALL, SOURCE_SLOTS },
+
+    /* Clocks */
+    { "CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE", 0x023c, 0, SKL_UP, SOURCE_CYCLES },
+    { "CPU_CLK_UNHALTED.REF_DISTRIBUTED", 0x083c, 0, ICL_UP, SOURCE_CYCLES },
+    { "CPU_CLK_UNHALTED.DISTRIBUTED", 0x02ec, 0, ICL_UP, SOURCE_CYCLES },
+
+    /* Branches */
+    BRANCH(SKL, 0x01c4, 0, "BR_INST_RETIRED.CONDITIONAL", COND),
+    BRANCH(ICL_UP, 0x01c4, 0, "BR_INST_RETIRED.COND_TAKEN", COND_TAKEN),
+    BRANCH(SKL_UP, 0x02c4, 0, "BR_INST_RETIRED.NEAR_CALL", CALLS),
+    /* What Linux asks for as branch-loads on Golden Cove */
+    BRANCH(GLC, 0x04c4, 0, "BR_INST_RETIRED.ALL_BRANCHES", BRANCHES),
+    BRANCH(SKL_UP, 0x08c4, 0, "BR_INST_RETIRED.NEAR_RETURN", RETS),
+    FORMULA(SKL, 0x10c4, 0, "BR_INST_RETIRED.NOT_TAKEN", COND_NOT_TAKEN),
+    FORMULA(ICL_UP, 0x10c4, 0, "BR_INST_RETIRED.COND_NTAKEN", COND_NOT_TAKEN),
+    BRANCH(ICL_UP, 0x11c4, 0, "BR_INST_RETIRED.COND", COND),
+    FORMULA(SKL_UP, 0x20c4, 0, "BR_INST_RETIRED.NEAR_TAKEN", TAKEN),
+    BRANCH(SKL_UP, 0x40c4, 0, "BR_INST_RETIRED.FAR_BRANCH", FAR),
+    BRANCH(ICL_UP, 0x80c4, 0, "BR_INST_RETIRED.INDIRECT", INDIRECT),
+    FORMULA(SKL, 0x01c5, 0, "BR_MISP_RETIRED.CONDITIONAL", MISPREDICTED_COND),
+    FORMULA(ICL_UP, 0x01c5, 0, "BR_MISP_RETIRED.COND_TAKEN",
+            MISPREDICTED_COND_TAKEN),
+    FORMULA(SKL | GLC, 0x04c5, 0, "BR_MISP_RETIRED.ALL_BRANCHES", MISPREDICTED),
+    FORMULA(ICL_UP, 0x08c5, 0, "BR_MISP_RETIRED.RET", MISPREDICTED_RET),
+    FORMULA(ICL_UP, 0x10c5, 0, "BR_MISP_RETIRED.COND_NTAKEN",
+            MISPREDICTED_COND_NOT_TAKEN),
+    FORMULA(ICL_UP, 0x11c5, 0, "BR_MISP_RETIRED.COND", MISPREDICTED_COND),
+    FORMULA(SKL_UP, 0x20c5, 0, "BR_MISP_RETIRED.NEAR_TAKEN",
+            MISPREDICTED_TAKEN),
+    FORMULA(ICL_UP, 0x80c5, 0, "BR_MISP_RETIRED.INDIRECT",
+            MISPREDICTED_INDIRECT),
+
+    /* Slots */
+    CATEGORY(ICL_UP, 0x02a4, 0, "TOPDOWN.BACKEND_BOUND_SLOTS", BACKEND),
+    CATEGORY(GLC, 0x04a4, 0, "TOPDOWN.BAD_SPEC_SLOTS", BAD),
+    CATEGORY(GLC, 0x08a4, 0, "TOPDOWN.BR_MISPREDICT_SLOTS", MISPREDICT),
+    CATEGORY(GLC, 0x10a4, 0, "TOPDOWN.MEMORY_BOUND_SLOTS", MEMORY),
+
+    /* Retiring and issuing */
+    CATEGORY(SKL, 0x02c2, 0, "UOPS_RETIRED.RETIRE_SLOTS", RETIRING),
+    CATEGORY(ICL_UP, 0x02c2, 0, "UOPS_RETIRED.SLOTS", RETIRING),
+    FORMULA(SKL_UP, 0x02c2, CMASK(1), "UOPS_RETIRED.CYCLES", CYCLES_RETIRING),
+    FORMULA(SKL_UP, 0x02c2, CMASK_INV(1), "UOPS_RETIRED.STALL_CYCLES",
+            CYCLES_NOT_RETIRING),
+    { "UOPS_RETIRED.TOTAL_CYCLES", 0x02c2, CMASK_INV(10), SKL_UP,
+      SOURCE_CYCLES },
+    CATEGORY(GLC, 0x01c2, 0, "UOPS_RETIRED.HEAVY", HEAVY),
+    CATEGORY(GLC, 0x04c2, 0, "UOPS_RETIRED.MS", HEAVY),
+    FORMULA(GLC, 0x04c2, CMASK(1), "UOPS_RETIRED.MS:c1", CYCLES_HEAVY),
+    FORMULA(GLC, 0x04c2, CMASK_EDGE, "UOPS_RETIRED.MS:c1:e", HEAVY_SWITCHES),
+    CATEGORY(SKL_ICL, 0x010e, 0, "UOPS_ISSUED.ANY", RETIRING),
+    FORMULA(SKL_ICL, 0x010e, CMASK(1), "UOPS_ISSUED.ANY:c1", CYCLES_RETIRING),
+    FORMULA(SKL_ICL, 0x010e, CMASK_INV(1), "UOPS_ISSUED.STALL_CYCLES",
+            CYCLES_NOT_RETIRING),
+    CATEGORY(GLC, 0x01ae, 0, "UOPS_ISSUED.ANY", RETIRING),
+    FORMULA(GLC, 0x01ae, CMASK(1), "UOPS_ISSUED.CYCLES", CYCLES_RETIRING),
+
+    /* Execution */
+    CATEGORY(SKL_UP, 0x01b1, 0, "UOPS_EXECUTED.THREAD", RETIRING),
+    FORMULA(SKL_UP, 0x01b1, CMASK(1), "UOPS_EXECUTED.CYCLES_GE_1",
+            CYCLES_EXECUTING),
+    FORMULA(SKL_UP, 0x01b1, CMASK(2), "UOPS_EXECUTED.CYCLES_GE_2",
+            CYCLES_RETIRING),
+    FORMULA(SKL_UP, 0x01b1, CMASK(3), "UOPS_EXECUTED.CYCLES_GE_3",
+            CYCLES_RETIRING),
+    FORMULA(SKL_UP, 0x01b1, CMASK(4), "UOPS_EXECUTED.CYCLES_GE_4",
+            CYCLES_RETIRING),
+    FORMULA(SKL_UP, 0x01b1, CMASK_INV(1), "UOPS_EXECUTED.STALL_CYCLES",
+            CYCLES_BACKEND),
+    CATEGORY(SKL_UP, 0x02b1, 0, "UOPS_EXECUTED.CORE", RETIRING),
+    FORMULA(SKL_UP, 0x02b1, CMASK(1), "UOPS_EXECUTED.CORE_CYCLES_GE_1",
+            CYCLES_EXECUTING),
+    FORMULA(SKL_UP, 0x02b1, CMASK(2), "UOPS_EXECUTED.CORE_CYCLES_GE_2",
+            CYCLES_RETIRING),
+    FORMULA(SKL_UP, 0x02b1, CMASK(3), "UOPS_EXECUTED.CORE_CYCLES_GE_3",
+            CYCLES_RETIRING),
+    FORMULA(SKL_UP, 0x02b1, CMASK(4), "UOPS_EXECUTED.CORE_CYCLES_GE_4",
+            CYCLES_RETIRING),
+    TOTAL(ICL, 0x04a1, 0, "UOPS_DISPATCHED.PORT_2_3", LOADS),
+    TOTAL(ICL, 0x10a1, 0, "UOPS_DISPATCHED.PORT_4_9", STORES),
+    TOTAL(ICL, 0x80a1, 0, "UOPS_DISPATCHED.PORT_7_8", STORES),
+    TOTAL(GLC, 0x04b2, 0, "UOPS_DISPATCHED.PORT_2_3_10", LOADS),
+    TOTAL(GLC, 0x10b2, 0, "UOPS_DISPATCHED.PORT_4_9", STORES),
+    TOTAL(GLC, 0x80b2, 0, "UOPS_DISPATCHED.PORT_7_8", STORES),
+    FORMULA(SKL, 0x0114, CMASK(1), "ARITH.DIVIDER_ACTIVE", CYCLES_DIVIDE),
+    FORMULA(ICL, 0x0914, CMASK(1), "ARITH.DIVIDER_ACTIVE", CYCLES_DIVIDE),
+    FORMULA(GLC, 0x09b0, CMASK(1), "ARITH.DIV_ACTIVE", CYCLES_DIVIDE),
+
+    /* Stalls */
+    FORMULA(SKL_UP, 0x01a3, CMASK(1), "CYCLE_ACTIVITY.CYCLES_L2_MISS",
+            CYCLES_L1D_MISS),
+    FORMULA(SKL_UP, 0x04a3, CMASK(4), "CYCLE_ACTIVITY.STALLS_TOTAL",
+            CYCLES_BACKEND),
+    FORMULA(SKL_UP, 0x05a3, CMASK(5), "CYCLE_ACTIVITY.STALLS_L2_MISS",
+            CYCLES_L1D_MISS),
+    FORMULA(SKL_UP, 0x06a3, CMASK(6), "CYCLE_ACTIVITY.STALLS_L3_MISS",
+            CYCLES_LLC_MISS),
+    FORMULA(SKL_UP, 0x08a3, CMASK(8), "CYCLE_ACTIVITY.CYCLES_L1D_MISS",
+            CYCLES_L1D_MISS),
+    FORMULA(SKL_UP, 0x0ca3, CMASK(12), "CYCLE_ACTIVITY.STALLS_L1D_MISS",
+            CYCLES_L1D_MISS),
+    FORMULA(SKL_UP, 0x10a3, CMASK(16), "CYCLE_ACTIVITY.CYCLES_MEM_ANY",
+            CYCLES_MEMORY),
+    FORMULA(SKL_ICL, 0x14a3, CMASK(20), "CYCLE_ACTIVITY.STALLS_MEM_ANY",
+            CYCLES_MEMORY),
+    FORMULA(GLC, 0x0247, CMASK(2), "MEMORY_ACTIVITY.CYCLES_L1D_MISS",
+            CYCLES_L1D_MISS),
+    FORMULA(GLC, 0x0347, CMASK(3), "MEMORY_ACTIVITY.STALLS_L1D_MISS",
+            CYCLES_L1D_MISS),
+    FORMULA(GLC, 0x0547, CMASK(5), "MEMORY_ACTIVITY.STALLS_L2_MISS",
+            CYCLES_L1D_MISS),
+    FORMULA(GLC, 0x0947, CMASK(9), "MEMORY_ACTIVITY.STALLS_L3_MISS",
+            CYCLES_LLC_MISS),
+    FORMULA(SKL, 0x01a6, SINGLE, "EXE_ACTIVITY.EXE_BOUND_0_PORTS",
+            CYCLES_CORE),
+    /* On Icelake, perf uses this without a name */
+    FORMULA(ICL_UP, 0x80a6, SINGLE, "EXE_ACTIVITY.EXE_BOUND_0_PORTS",
+            CYCLES_CORE),
+    FORMULA(GLC, 0x21a6, CMASK(5), "EXE_ACTIVITY.BOUND_ON_LOADS",
+            CYCLES_MEMORY),
+
+    /* Bad speculation */
+    FORMULA(SKL_UP, 0x01c3, CMASK_EDGE, "MACHINE_CLEARS.COUNT",
+            MACHINE_CLEARS),
+    FORMULA(SKL_ICL, 0x010d, SINGLE, "INT_MISC.RECOVERY_CYCLES",
+            CYCLES_RECOVERY),
+    FORMULA(ICL, 0x030d, CMASK(1), "INT_MISC.ALL_RECOVERY_CYCLES",
+            CYCLES_RECOVERY),
+    FORMULA(SKL_ICL, 0x010d, CMASK_EDGE, "INT_MISC.CLEARS_COUNT", CLEARS),
+    FORMULA(SKL_ICL, 0x800d, SINGLE, "INT_MISC.CLEAR_RESTEER_CYCLES",
+            CYCLES_RESTEER),
+    FORMULA(GLC, 0x01ad, SINGLE, "INT_MISC.RECOVERY_CYCLES", CYCLES_RECOVERY),
+    FORMULA(GLC, 0x01ad, CMASK_EDGE, "INT_MISC.CLEARS_COUNT", CLEARS),
+    FORMULA(GLC, 0x40ad, SINGLE, "INT_MISC.UNKNOWN_BRANCH_CYCLES",
+            CYCLES_UNKNOWN_BRANCH),
+    FORMULA(GLC, 0x40ad, CMASK_EDGE, "INT_MISC.UNKNOWN_BRANCH_CYCLES:c1:e",
+            BACLEARS),
+    FORMULA(GLC, 0x80ad, SINGLE, "INT_MISC.CLEAR_RESTEER_CYCLES",
+            CYCLES_RESTEER),
+
+    /* Frontend */
+    CATEGORY(SKL_UP, 0x019c, 0, "IDQ_UOPS_NOT_DELIVERED.CORE", FRONTEND),
+    FORMULA(SKL, 0x019c, CMASK(4),
+            "IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE",
+            CYCLES_FETCH_LATENCY),
+    FORMULA(ICL, 0x019c, CMASK(5),
+            "IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE",
+            CYCLES_FETCH_LATENCY),
+    FORMULA(GLC, 0x019c, CMASK(6),
+            "IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE",
+            CYCLES_FETCH_LATENCY),
+    FORMULA(SKL_UP, 0x019c, CMASK_INV(1),
+            "IDQ_UOPS_NOT_DELIVERED.CYCLES_FE_WAS_OK", CYCLES_FRONTEND_OK),
+    FORMULA(SKL_UP, 0x0479, 0, "IDQ.MITE_UOPS", UOPS_DECODER),
+    FORMULA(SKL_UP, 0x0479, CMASK(1), "IDQ.MITE_CYCLES_ANY",
+            CYCLES_DECODER_ANY),
+    FORMULA(SKL_ICL, 0x0479, CMASK(4), "IDQ.MITE_UOPS:c4", CYCLES_DECODER_OK),
+    FORMULA(ICL, 0x0479, CMASK(5), "IDQ.MITE_CYCLES_OK", CYCLES_DECODER_OK),
+    FORMULA(GLC, 0x0479, CMASK(6), "IDQ.MITE_CYCLES_OK", CYCLES_DECODER_OK),
+    FORMULA(SKL_UP, 0x0879, 0, "IDQ.DSB_UOPS", UOPS_DSB),
+    FORMULA(SKL_UP, 0x0879, CMASK(1), "IDQ.DSB_CYCLES_ANY", CYCLES_DSB_ANY),
+    FORMULA(SKL, 0x0879, CMASK(4), "IDQ.DSB_UOPS:c4", CYCLES_DSB_OK),
+    FORMULA(ICL, 0x0879, CMASK(5), "IDQ.DSB_CYCLES_OK", CYCLES_DSB_OK),
+    FORMULA(GLC, 0x0879, CMASK(6), "IDQ.DSB_CYCLES_OK", CYCLES_DSB_OK),
+    CATEGORY(SKL_ICL, 0x3079, 0, "IDQ.MS_UOPS", HEAVY),
+    FORMULA(SKL_ICL, 0x3079, CMASK_EDGE, "IDQ.MS_SWITCHES", HEAVY_SWITCHES),
+    CATEGORY(GLC, 0x2079, 0, "IDQ.MS_UOPS", HEAVY),
+    FORMULA(GLC, 0x2079, CMASK(1), "IDQ.MS_CYCLES_ANY", CYCLES_HEAVY),
+    FORMULA(GLC, 0x2079, CMASK_EDGE, "IDQ.MS_SWITCHES", HEAVY_SWITCHES),
+    FORMULA(ICL, 0x0155, 0, "INST_DECODED.DECODERS", DECODED_INSNS),
+    FORMULA(ICL, 0x0155, CMASK(1), "INST_DECODED.DECODERS:c1",
+            CYCLES_DECODER_OK),
+    FORMULA(ICL, 0x0155, CMASK(2), "INST_DECODED.DECODERS:c2",
+            CYCLES_DECODER_OK),
+    FORMULA(GLC, 0x0175, 0, "INST_DECODED.DECODERS", DECODED_INSNS),
+    FORMULA(GLC, 0x0175, CMASK(1), "INST_DECODED.DECODERS:c1",
+            CYCLES_DECODER_OK),
+    FORMULA(GLC, 0x0175, CMASK(2), "INST_DECODED.DECODERS:c2",
+            CYCLES_DECODER_OK),
+    FORMULA(SKL_ICL, 0x0480, SINGLE, "ICACHE_16B.IFDATA_STALL", CYCLES_ICACHE),
+    FORMULA(SKL_ICL, 0x0480, CMASK_EDGE, "ICACHE_16B.IFDATA_STALL:c1:e",
+            CODE_MISSES),
+    FORMULA(GLC, 0x0480, SINGLE, "ICACHE_DATA.STALLS", CYCLES_ICACHE),
+    FORMULA(GLC, 0x0480, CMASK_EDGE, "ICACHE_DATA.STALL_PERIODS", CODE_MISSES),
+    FORMULA(SKL_ICL, 0x0283, 0, "ICACHE_64B.IFTAG_MISS", CODE_MISSES),
+    FORMULA(SKL_ICL, 0x01e6, 0, "BACLEARS.ANY", BACLEARS),
+    FORMULA(GLC, 0x0160, 0, "BACLEARS.ANY", BACLEARS),
+
+    /* Loads, stores, and caches */
+    TOTAL(SKL_UP, 0x81d0, 0, "MEM_INST_RETIRED.ALL_LOADS", LOADS),
+    TOTAL(SKL_UP, 0x82d0, 0, "MEM_INST_RETIRED.ALL_STORES", STORES),
+    FORMULA(SKL_UP, 0x83d0, 0, "MEM_INST_RETIRED.ANY", MEMORY_INSNS),
+    FORMULA(SKL_UP, 0x01d1, 0, "MEM_LOAD_RETIRED.L1_HIT", L1D_HITS),
+    FORMULA(SKL_UP, 0x04d1, 0, "MEM_LOAD_RETIRED.L3_HIT", LLC_HITS),
+    FORMULA(SKL_UP, 0x08d1, 0, "MEM_LOAD_RETIRED.L1_MISS", LLC_REFS),
+    FORMULA(SKL_UP, 0x10d1, 0, "MEM_LOAD_RETIRED.L2_MISS", LLC_REFS),
+    FORMULA(SKL_UP, 0x20d1, 0, "MEM_LOAD_RETIRED.L3_MISS", LLC_MISSES),
+    FORMULA(SKL_UP, 0x08d2, 0, "MEM_LOAD_L3_HIT_RETIRED.XSNP_NONE", LLC_HITS),
+    FORMULA(SKL_UP, 0x01d3, 0, "MEM_LOAD_L3_MISS_RETIRED.LOCAL_DRAM",
+            LLC_MISSES),
+    FORMULA(GLC, 0xfd43, 0, "MEM_LOAD_COMPLETED.L1_MISS_ANY", LLC_REFS),
+    FORMULA(SKL_UP, 0x0151, 0, "L1D.REPLACEMENT", LLC_REFS),
+    FORMULA(SKL_UP, 0x0148, SINGLE, "L1D_PEND_MISS.PENDING", CYCLES_L1D_MISS),
+    FORMULA(SKL_UP, 0x0248, SINGLE, "L1D_PEND_MISS.FB_FULL", BUFFERS_FULL),
+    FORMULA(SKL_UP, 0x0248, CMASK_EDGE, "L1D_PEND_MISS.FB_FULL_PERIODS",
+            BUFFERS_FULL),
+    FORMULA(SKL_UP, 0x2124, 0, "L2_RQSTS.DEMAND_DATA_RD_MISS", LLC_REFS),
+    FORMULA(SKL_UP, 0x2724, 0, "L2_RQSTS.ALL_DEMAND_MISS", LLC_REFS),
+    FORMULA(SKL_UP, 0x3f24, 0, "L2_RQSTS.MISS", LLC_REFS),
+    FORMULA(SKL_UP, 0xc424, 0, "L2_RQSTS.CODE_RD_HIT", CODE_MISSES),
+    FORMULA(SKL_UP, 0xe124, 0, "L2_RQSTS.ALL_DEMAND_DATA_RD", LLC_REFS),
+    FORMULA(SKL_UP, 0xe424, 0, "L2_RQSTS.ALL_CODE_RD", CODE_MISSES),
+    FORMULA(SKL_UP, 0xe724, 0, "L2_RQSTS.ALL_DEMAND_REFERENCES", L2_REFS),
+    FORMULA(SKL_UP, 0xff24, 0, "L2_RQSTS.REFERENCES", L2_REFS),
+    FORMULA(SKL_ICL, 0x1ff1, 0, "L2_LINES_IN.ALL", LLC_REFS),
+    FORMULA(GLC, 0x1f25, 0, "L2_LINES_IN.ALL", LLC_REFS),
+    FORMULA(SKL_ICL, 0x01b0, 0, "OFFCORE_REQUESTS.DEMAND_DATA_RD", LLC_REFS),
+    FORMULA(SKL_ICL, 0x08b0, 0, "OFFCORE_REQUESTS.ALL_DATA_RD", LLC_REFS),
+    FORMULA(SKL_ICL, 0x10b0, 0, "OFFCORE_REQUESTS.L3_MISS_DEMAND_DATA_RD",
+            LLC_MISSES),
+    FORMULA(SKL_ICL, 0x80b0, 0, "OFFCORE_REQUESTS.ALL_REQUESTS", LLC_REFS),
+    FORMULA(GLC, 0x0121, 0, "OFFCORE_REQUESTS.DEMAND_DATA_RD", LLC_REFS),
+    FORMULA(GLC, 0x0821, 0, "OFFCORE_REQUESTS.DATA_RD", LLC_REFS),
+    FORMULA(GLC, 0x1021, 0, "OFFCORE_REQUESTS.L3_MISS_DEMAND_DATA_RD",
+            LLC_MISSES),
+    FORMULA(GLC, 0x8021, 0, "OFFCORE_REQUESTS.ALL_REQUESTS", LLC_REFS),
+    FORMULA(SKL_ICL, 0x0160, SINGLE,
+            "OFFCORE_REQUESTS_OUTSTANDING.DEMAND_DATA_RD", CYCLES_L1D_MISS),
+    FORMULA(SKL_ICL, 0x0860, SINGLE,
+            "OFFCORE_REQUESTS_OUTSTANDING.ALL_DATA_RD", CYCLES_L1D_MISS),
+    FORMULA(SKL_ICL, 0x1060, SINGLE,
+            "OFFCORE_REQUESTS_OUTSTANDING.L3_MISS_DEMAND_DATA_RD",
+            CYCLES_LLC_MISS),
+    FORMULA(GLC, 0x0120, SINGLE,
+            "OFFCORE_REQUESTS_OUTSTANDING.DEMAND_DATA_RD", CYCLES_L1D_MISS),
+    FORMULA(GLC, 0x0820, SINGLE,
+            "OFFCORE_REQUESTS_OUTSTANDING.DATA_RD", CYCLES_L1D_MISS),
+    FORMULA(GLC, 0x1020, SINGLE,
+            "OFFCORE_REQUESTS_OUTSTANDING.L3_MISS_DEMAND_DATA_RD",
+            CYCLES_LLC_MISS),
+};
+
+static const PMUEvent core_cycles = {
+    "CPU_CLK_UNHALTED.THREAD", 0x003c, 0, ALL, SOURCE_CYCLES
+};
 const PMUEvent *const x86_pmu_cycles = &core_cycles;
 
+/* The codes of those that are not general events' are pseudo codes. */
 const PMUEvent *x86_pmu_fixed_event(unsigned index)
 {
     static const PMUEvent events[PMU_FIXED] = {
-        { EVENT_INSNS, SOURCE_TOTAL, X86_COUNT_INSNS,
-          .name = "INST_RETIRED.ANY" },
-        { EVENT_CYCLES, SOURCE_CYCLES, .name = "CPU_CLK_UNHALTED.THREAD" },
-        { EVENT_REF_FIXED, SOURCE_CYCLES, .name = "CPU_CLK_UNHALTED.REF_TSC" },
-        { EVENT_SLOTS_FIXED, SOURCE_SLOTS, .name = "TOPDOWN.SLOTS" },
+        TOTAL(ALL, 0x00c0, 0, "INST_RETIRED.ANY", INSNS),
+        { "CPU_CLK_UNHALTED.THREAD", 0x003c, 0, ALL, SOURCE_CYCLES },
+        { "CPU_CLK_UNHALTED.REF_TSC", 0x0300, 0, ALL, SOURCE_CYCLES },
+        { "TOPDOWN.SLOTS", 0x0400, 0, ALL, SOURCE_SLOTS },
     };
 
     return &events[index];
 }
 
-const PMUEvent *x86_pmu_find_event(uint16_t code)
+/* The events that OFFCORE_RSP_0 and 1 belong to */
+static const uint16_t offcore_codes[X86_PMU_ARCHES][2] = {
+    [X86_PMU_SKYLAKE] = { 0x01b7, 0x01bb },
+    [X86_PMU_ICELAKE] = { 0x01b7, 0x01bb },
+    [X86_PMU_GOLDEN_COVE] = { 0x012a, 0x012b },
+};
+
+bool x86_pmu_is_offcore(X86CPU *cpu, uint16_t code)
 {
-    static const PMUEvent none = { };
-    static const PMUEvent events[] = {
-        { EVENT_INSNS, SOURCE_TOTAL, X86_COUNT_INSNS,
-          .name = "INST_RETIRED.ANY_P" },
-        { EVENT_LOADS, SOURCE_TOTAL, X86_COUNT_LOADS,
-          .name = "MEM_INST_RETIRED.ALL_LOADS" },
-        { EVENT_STORES, SOURCE_TOTAL, X86_COUNT_STORES,
-          .name = "MEM_INST_RETIRED.ALL_STORES" },
-        { EVENT_BRANCHES, SOURCE_BRANCH, X86_COUNT_BRANCHES,
-          .name = "BR_INST_RETIRED.ALL_BRANCHES" },
-        { EVENT_COND, SOURCE_BRANCH, X86_COUNT_COND,
-          .name = "BR_INST_RETIRED.COND" },
-        { EVENT_COND_TAKEN, SOURCE_BRANCH, X86_COUNT_COND_TAKEN,
-          .name = "BR_INST_RETIRED.COND_TAKEN" },
-        { EVENT_CALLS, SOURCE_BRANCH, X86_COUNT_CALLS,
-          .name = "BR_INST_RETIRED.NEAR_CALL" },
-        { EVENT_RETS, SOURCE_BRANCH, X86_COUNT_RETS,
-          .name = "BR_INST_RETIRED.NEAR_RETURN" },
-        { EVENT_FAR, SOURCE_BRANCH, X86_COUNT_FAR,
-          .name = "BR_INST_RETIRED.FAR_BRANCH" },
-        { EVENT_INDIRECT, SOURCE_BRANCH, X86_COUNT_INDIRECT,
-          .name = "BR_INST_RETIRED.INDIRECT" },
-        { EVENT_CYCLES, SOURCE_CYCLES, .name = "CPU_CLK_UNHALTED.THREAD_P" },
-        { EVENT_REF, SOURCE_CYCLES, .name = "CPU_CLK_UNHALTED.REF_TSC_P" },
-        { EVENT_SLOTS, SOURCE_SLOTS, .name = "TOPDOWN.SLOTS_P" },
-        { EVENT_RETIRING, SOURCE_CATEGORY, TOPDOWN_RETIRING,
-          .name = "UOPS_RETIRED.SLOTS" },
-        { EVENT_BAD_SPECULATION, SOURCE_CATEGORY, TOPDOWN_BAD,
-          .name = "TOPDOWN.BAD_SPEC_SLOTS" },
-        { EVENT_NOT_DELIVERED, SOURCE_CATEGORY, TOPDOWN_FRONTEND,
-          .name = "IDQ_UOPS_NOT_DELIVERED.CORE" },
-        { EVENT_BACKEND, SOURCE_CATEGORY, TOPDOWN_BACKEND,
-          .name = "TOPDOWN.BACKEND_BOUND_SLOTS" },
-        { EVENT_MISPREDICT_SLOTS, SOURCE_CATEGORY, TOPDOWN_MISPREDICT,
-          .name = "TOPDOWN.BR_MISPREDICT_SLOTS" },
-        { EVENT_MEMORY_BOUND, SOURCE_CATEGORY, TOPDOWN_MEMORY,
-          .name = "TOPDOWN.MEMORY_BOUND_SLOTS" },
-        { EVENT_ISSUED, SOURCE_FORMULA, .name = "UOPS_ISSUED.ANY" },
-        { EVENT_ISSUED_SPR, SOURCE_FORMULA, .name = "UOPS_ISSUED.ANY" },
-        { EVENT_COND_NOT_TAKEN, SOURCE_FORMULA,
-          .name = "BR_INST_RETIRED.COND_NTAKEN" },
-        { EVENT_TAKEN, SOURCE_FORMULA, .name = "BR_INST_RETIRED.NEAR_TAKEN" },
-        { EVENT_LLC_REF, SOURCE_FORMULA,
-          .name = "LONGEST_LAT_CACHE.REFERENCE" },
-        { EVENT_LLC_MISS, SOURCE_FORMULA, .name = "LONGEST_LAT_CACHE.MISS" },
-        { EVENT_MISPREDICTED, SOURCE_FORMULA,
-          .name = "BR_MISP_RETIRED.ALL_BRANCHES" },
-        { EVENT_MISPREDICTED_COND, SOURCE_FORMULA,
-          .name = "BR_MISP_RETIRED.COND" },
-        { EVENT_MACHINE_CLEARS, SOURCE_FORMULA,
-          .name = "MACHINE_CLEARS.COUNT" },
-        { EVENT_CLEARS, SOURCE_FORMULA, .name = "INT_MISC.CLEARS_COUNT" },
-        { EVENT_CLEARS_SPR, SOURCE_FORMULA, .name = "INT_MISC.CLEARS_COUNT" },
+    const uint16_t *codes = offcore_codes[cpu->pmu->arch];
+
+    return code && (code == codes[0] || code == codes[1]);
+}
+
+/*
+ * Requests that leave the core: a register chooses what is counted. The model
+ * has reads of data by loads, which the last level cache or local memory
+ * answers; no other core is asked.
+ */
+static const PMUEvent *x86_pmu_find_offcore(X86CPU *cpu, uint16_t code)
+{
+    enum {
+        OCR_DATA_RD     = 1 << 0,
+        OCR_ANY         = 1 << 16,
+        OCR_L3_HIT      = 0xf << 18,
+        OCR_LOCAL_DRAM  = 1 << 26,
     };
+    static const PMUEvent ocr_any =
+        FORMULA(SKL_UP, 0, 0, "OCR.DEMAND_DATA_RD.ANY_RESPONSE", LLC_REFS);
+    static const PMUEvent ocr_hit =
+        FORMULA(SKL_UP, 0, 0, "OCR.DEMAND_DATA_RD.L3_HIT", LLC_HITS);
+    static const PMUEvent ocr_miss =
+        FORMULA(SKL_UP, 0, 0, "OCR.DEMAND_DATA_RD.L3_MISS", LLC_MISSES);
+    const uint64_t snoop_not_needed = BIT_ULL(32);
+    uint64_t rsp;
+
+    if (!x86_pmu_is_offcore(cpu, code)) {
+        return NULL;
+    }
+    rsp = cpu->pmu->extra[code == offcore_codes[cpu->pmu->arch][0] ?
+                          PMU_OFFCORE_RSP_0 : PMU_OFFCORE_RSP_1];
+    if (!(rsp & OCR_DATA_RD)) {
+        return NULL;
+    }
+    if (rsp & OCR_ANY) {
+        return &ocr_any;
+    }
+    if (!(rsp & snoop_not_needed)) {
+        return NULL;
+    }
+    if (rsp & OCR_L3_HIT) {
+        return rsp & OCR_LOCAL_DRAM ? &ocr_any : &ocr_hit;
+    }
+    return rsp & OCR_LOCAL_DRAM ? &ocr_miss : NULL;
+}
+
+static const PMUEvent *x86_pmu_find_row(X86CPU *cpu, uint16_t code,
+                                        uint32_t filter)
+{
     unsigned i;
 
-    for (i = 0; i < ARRAY_SIZE(events); i++) {
-        if (events[i].code == code) {
-            return &events[i];
+    for (i = 0; i < ARRAY_SIZE(pmu_events); i++) {
+        const PMUEvent *e = &pmu_events[i];
+
+        if (e->code == code && e->filter == filter &&
+            (e->archs & 1 << cpu->pmu->arch)) {
+            return e;
         }
     }
-    return &none;
+    return NULL;
+}
+
+void x86_pmu_find_event(X86CPU *cpu, PMUConfig *c)
+{
+    static const PMUEvent none = { };
+    const PMUEvent *e = NULL;
+
+    if (c->cmask || c->edge) {
+        e = x86_pmu_find_row(cpu, c->code,
+                             CMASK(c->cmask) |
+                             (c->cmask && c->inv ? PMU_FILTER_INV : 0) |
+                             (c->edge ? PMU_FILTER_EDGE : 0));
+    }
+    if (e) {
+        /* The filter is part of the event. */
+        c->cmask = 0;
+        c->edge = c->inv = false;
+        c->event = e;
+        return;
+    }
+    e = x86_pmu_find_row(cpu, c->code, SINGLE);
+    if (e && !c->edge && (c->cmask > 1 || !c->inv)) {
+        if (c->cmask > 1) {
+            e = c->inv ? x86_pmu_cycles : &none;
+        }
+        c->cmask = 0;
+        c->inv = false;
+    }
+    if (!e) {
+        e = x86_pmu_find_row(cpu, c->code, 0);
+    }
+    if (!e) {
+        e = x86_pmu_find_offcore(cpu, c->code);
+    }
+    c->event = e ?: &none;
 }
 
 unsigned x86_pmu_event_lanes(X86CPU *cpu, const PMUEvent *e)
@@ -152,17 +519,34 @@ unsigned x86_pmu_event_lanes(X86CPU *cpu, const PMUEvent *e)
     default:
         return 0;
     }
-    switch (e->code) {
-    case EVENT_COND_NOT_TAKEN:
+    switch (e->index) {
+    case COND_NOT_TAKEN:
         return 1 << X86_COUNT_COND | 1 << X86_COUNT_COND_TAKEN;
-    case EVENT_TAKEN:
+    case TAKEN:
         return 1 << X86_COUNT_BRANCHES | 1 << X86_COUNT_FAR |
                1 << X86_COUNT_COND | 1 << X86_COUNT_COND_TAKEN;
-    case EVENT_LLC_REF:
-    case EVENT_LLC_MISS:
+    case MEMORY_INSNS:
+        return 1 << X86_COUNT_LOADS | 1 << X86_COUNT_STORES;
+    case DECODED_INSNS:
+        return 1 << X86_COUNT_INSNS;
+    case LLC_REFS:
+    case LLC_MISSES:
+    case LLC_HITS:
+    case BUFFERS_FULL:
         return cpu->pmu_precise ? 0 : 1 << X86_COUNT_LOADS;
+    case L1D_HITS:
+        return 1 << X86_COUNT_LOADS;
+    case L2_REFS:
+        return x86_topdown_lanes(cpu) | 1 << X86_COUNT_LOADS;
+    case CYCLES_DIVIDE:
+        return x86_topdown_lanes(cpu) | 1 << X86_COUNT_CLEARS |
+               1 << X86_COUNT_HEAVY | 1 << X86_COUNT_CORE;
+    case MISPREDICTED_COND_TAKEN:
+    case MISPREDICTED_COND_NOT_TAKEN:
+    case MISPREDICTED_TAKEN:
+        return 1 << X86_COUNT_COND | 1 << X86_COUNT_COND_TAKEN;
     default:
-        /* Slots that are issued, and what bad speculation consists of */
+        /* What the categories consist of */
         return x86_topdown_lanes(cpu);
     }
 }
@@ -182,8 +566,8 @@ unsigned x86_pmu_words_of_lanes(unsigned lanes)
 
 unsigned x86_pmu_event_parts(X86CPU *cpu, const PMUEvent *e)
 {
-    unsigned cycle = 4 * cpu->pmu->width;
-    bool fixed_shares = cpu->pmu->model == X86_PMU_STATIC;
+    X86PMUModel model = cpu->pmu->model;
+    unsigned width = cpu->pmu->width, cycle = 4 * width;
 
     switch (e->source) {
     case SOURCE_CYCLES:
@@ -196,31 +580,266 @@ unsigned x86_pmu_event_parts(X86CPU *cpu, const PMUEvent *e)
     default:
         return 1;
     }
-    switch (e->code) {
-    case EVENT_ISSUED:
-    case EVENT_ISSUED_SPR:
-        return 4;
-    case EVENT_LLC_REF:
-    case EVENT_LLC_MISS:
-        return cpu->pmu_precise ? 1 : 64;
-    case EVENT_MISPREDICTED:
-    case EVENT_MISPREDICTED_COND:
-        return fixed_shares ? 64 : X86_PRICE_MISPREDICT * cycle;
-    case EVENT_MACHINE_CLEARS:
+    switch (e->index) {
+    case CYCLES_RETIRING ... CYCLES_BACKEND:
+    case CYCLES_MEMORY:
+    case CYCLES_CORE:
+    case CYCLES_RECOVERY ... CYCLES_UNKNOWN_BRANCH:
+    case CYCLES_ICACHE:
+    case CYCLES_HEAVY:
+        return cycle;
+    case CYCLES_L1D_MISS:
+    case CYCLES_LLC_MISS:
+        return model == X86_PMU_PRECISE ? 1 : 4 * cycle;
+    case CYCLES_DECODER_ANY ... CYCLES_DSB_OK:
+        return SHARES * cycle;
+    case CYCLES_DIVIDE:
+        return cycle * (width + 1);
+    case UOPS_DECODER:
+    case UOPS_DSB:
+        return 4 * SHARES;
+    case DECODED_INSNS:
+        return SHARES;
+    case HEAVY_SWITCHES:
+        return X86_PRICE_HEAVY;
+    case BACLEARS:
+        return BACLEAR_CYCLES * cycle;
+    case CODE_MISSES:
+        return X86_PRICE_L1_MISS * cycle;
+    case LLC_REFS:
+    case LLC_MISSES:
+    case LLC_HITS:
+    case L1D_HITS:
+        return model == X86_PMU_PRECISE ? 1 : 64;
+    case BUFFERS_FULL:
+        return model == X86_PMU_PRECISE ? BUFFERS_SHARE : 64 * BUFFERS_SHARE;
+    case L2_REFS:
+        return model == X86_PMU_PRECISE ? 1 :
+               64 * X86_PRICE_L1_MISS * cycle;
+    case MISPREDICTED:
+    case MISPREDICTED_COND:
+    case MISPREDICTED_COND_TAKEN:
+    case MISPREDICTED_COND_NOT_TAKEN:
+    case MISPREDICTED_TAKEN:
+        if (model == X86_PMU_STATIC) {
+            return 64;
+        }
+        if (model == X86_PMU_PRECISE) {
+            return 1;
+        }
+        return X86_PRICE_MISPREDICT * cycle *
+               (e->index == MISPREDICTED || e->index == MISPREDICTED_COND ?
+                1 : 2);
+    case MACHINE_CLEARS:
         return X86_PRICE_CLEAR * cycle;
-    case EVENT_CLEARS:
-    case EVENT_CLEARS_SPR:
-        return X86_PRICE_CLEAR * cycle * (fixed_shares ? 64 : 1);
+    case CLEARS:
+        return X86_PRICE_CLEAR * cycle * (model == X86_PMU_STATIC ? 64 : 1);
     default:
         return 1;
     }
 }
 
-uint64_t x86_pmu_event_of_totals(X86CPU *cpu, const PMUEvent *e, unsigned domain,
-                              const uint64_t *total)
+/*
+ * Mispredicted branches. Static: a share of the conditional ones; pinned: as
+ * many as their slots pay for, half of them taken; precise: each one is known.
+ */
+static uint64_t x86_pmu_mispredicted(X86CPU *cpu, unsigned what,
+                                     unsigned domain, const uint64_t *total,
+                                     const uint64_t *part)
 {
-    bool fixed_shares = cpu->pmu->model == X86_PMU_STATIC;
-    uint64_t part[TOPDOWN_CATEGORIES], clears;
+    const uint64_t *missed = cpu->pmu->missed[domain];
+    uint64_t cond = total[X86_COUNT_COND], taken = total[X86_COUNT_COND_TAKEN];
+
+    if (cpu->pmu->model == X86_PMU_STATIC) {
+        switch (what) {
+        case MISPREDICTED:
+        case MISPREDICTED_COND:
+            return cond;
+        case MISPREDICTED_COND_TAKEN:
+        case MISPREDICTED_TAKEN:
+            return taken;
+        case MISPREDICTED_COND_NOT_TAKEN:
+            return cond - taken;
+        default:
+            return 0;
+        }
+    }
+    if (cpu->pmu->model == X86_PMU_PINNED) {
+        return what == MISPREDICTED_RET || what == MISPREDICTED_INDIRECT ?
+               0 : part[TOPDOWN_MISPREDICT];
+    }
+    switch (what) {
+    case MISPREDICTED:
+        return missed[PMU_MISSED_TAKEN] + missed[PMU_MISSED_NOT_TAKEN] +
+               missed[PMU_MISSED_RET] + missed[PMU_MISSED_INDIRECT];
+    case MISPREDICTED_COND:
+        return missed[PMU_MISSED_TAKEN] + missed[PMU_MISSED_NOT_TAKEN];
+    case MISPREDICTED_COND_TAKEN:
+        return missed[PMU_MISSED_TAKEN];
+    case MISPREDICTED_COND_NOT_TAKEN:
+        return missed[PMU_MISSED_NOT_TAKEN];
+    case MISPREDICTED_TAKEN:
+        return missed[PMU_MISSED_TAKEN] + missed[PMU_MISSED_RET] +
+               missed[PMU_MISSED_INDIRECT];
+    case MISPREDICTED_RET:
+        return missed[PMU_MISSED_RET];
+    default:
+        return missed[PMU_MISSED_INDIRECT];
+    }
+}
+
+/*
+ * Cycles of divisions. They are core bound like PAUSE and LOOP. The lanes give
+ * the number d of divisions if no PAUSE is among them, for W slots in a cycle:
+ * heavy operations that are no clears, h = d + loops, and core-bound slots,
+ * 10 W d + (6 W - 4) loops. Besides LOOP, PAUSE looks like a division.
+ */
+static uint64_t x86_pmu_divide(X86CPU *cpu, const uint64_t *total,
+                               const uint64_t *part)
+{
+    unsigned width = cpu->pmu->width;
+    uint64_t heavy = total[X86_COUNT_HEAVY] - MIN(total[X86_COUNT_HEAVY],
+                                                  total[X86_COUNT_CLEARS]);
+    uint64_t core = total[X86_COUNT_CORE];
+    uint64_t loops = heavy * (X86_PRICE_LOOP * width - X86_PRICE_HEAVY / 4);
+    uint64_t n = core - MIN(core, loops), bound;
+
+    /* n is d times 4 (W + 1) now; make it cycles, in event_parts() */
+    n = MIN(n, heavy * 4 * (width + 1)) * DIVIDE_CYCLES * width;
+    bound = (part[TOPDOWN_BACKEND] - part[TOPDOWN_MEMORY]) * (width + 1);
+    return MIN(n, bound);
+}
+
+static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned what, unsigned domain,
+                                const uint64_t *total)
+{
+    X86PMUModel model = cpu->pmu->model;
+    bool precise = model == X86_PMU_PRECISE;
+    uint64_t slots = total[X86_COUNT_SLOTS], loads = total[X86_COUNT_LOADS];
+    uint64_t refs = precise ? total[X86_COUNT_LLC_REF] : 5 * loads;
+    uint64_t misses = precise ? total[X86_COUNT_LLC_MISS] : loads;
+    uint64_t part[TOPDOWN_CATEGORIES], resteer, unknown, icache, bandwidth;
+    unsigned cycle = 4 * cpu->pmu->width;
+
+    /* Those that do not look at categories */
+    switch (what) {
+    case COND_NOT_TAKEN:
+        return total[X86_COUNT_COND] - total[X86_COUNT_COND_TAKEN];
+    case TAKEN:
+        return total[X86_COUNT_BRANCHES] - total[X86_COUNT_FAR] -
+               total[X86_COUNT_COND] + total[X86_COUNT_COND_TAKEN];
+    case MEMORY_INSNS:
+        return loads + total[X86_COUNT_STORES];
+    case DECODED_INSNS:
+        return total[X86_COUNT_INSNS] * DECODER_SHARE;
+    case LLC_REFS:
+    case BUFFERS_FULL:
+        return refs;
+    case LLC_MISSES:
+        return misses;
+    case LLC_HITS:
+        return refs - misses;
+    case L1D_HITS:
+        /* Misses are known also of times when the lane was not counted. */
+        return (precise ? LEAD + loads : 64 * loads) - refs;
+    default:
+        break;
+    }
+
+    x86_topdown_split(cpu, domain, total, part);
+    /*
+     * Fetch latency: with the precise model, mispredicts and the code cache
+     * add to that of indirect branches; a pinned mix is all code cache.
+     */
+    resteer = precise ? part[TOPDOWN_MISPREDICT] / X86_PRICE_MISPREDICT *
+                        X86_PRICE_RESTEER : 0;
+    unknown = model == X86_PMU_PINNED ? 0 :
+              total[X86_COUNT_INDIRECT] * X86_PRICE_INDIRECT;
+    icache = part[TOPDOWN_FETCH_LAT] - resteer - unknown;
+    bandwidth = part[TOPDOWN_FRONTEND] - part[TOPDOWN_FETCH_LAT];
+
+    switch (what) {
+    case CYCLES_RETIRING:
+        return part[TOPDOWN_RETIRING];
+    case CYCLES_NOT_RETIRING:
+        return slots - part[TOPDOWN_RETIRING];
+    case CYCLES_EXECUTING:
+        return slots - part[TOPDOWN_BACKEND];
+    case CYCLES_BACKEND:
+        return part[TOPDOWN_BACKEND];
+    case CYCLES_MEMORY:
+        return part[TOPDOWN_MEMORY];
+    case CYCLES_CORE:
+        return part[TOPDOWN_BACKEND] - part[TOPDOWN_MEMORY];
+    case CYCLES_L1D_MISS:
+        /* Not precise: three quarters of all that memory costs... */
+        return precise ? refs * X86_PRICE_L1_MISS +
+                         misses * X86_PRICE_LLC_MISS
+                       : 3 * part[TOPDOWN_MEMORY];
+    case CYCLES_LLC_MISS:
+        /* ...of which two are misses of the last level */
+        return precise ? misses * (X86_PRICE_L1_MISS + X86_PRICE_LLC_MISS)
+                       : 2 * part[TOPDOWN_MEMORY];
+    case CYCLES_RECOVERY:
+        return part[TOPDOWN_BAD];
+    case CYCLES_FRONTEND_OK:
+        return slots - part[TOPDOWN_FRONTEND];
+    case CYCLES_FETCH_LATENCY:
+        return part[TOPDOWN_FETCH_LAT];
+    case CYCLES_RESTEER:
+        return resteer;
+    case CYCLES_UNKNOWN_BRANCH:
+    case BACLEARS:
+        return unknown;
+    case CYCLES_ICACHE:
+        return icache;
+    case CODE_MISSES:
+        return icache;
+    case L2_REFS:
+        return precise ? refs + icache / (X86_PRICE_L1_MISS * cycle) :
+               refs * X86_PRICE_L1_MISS * cycle + icache * 64;
+    case CYCLES_HEAVY:
+    case HEAVY_SWITCHES:
+        return part[TOPDOWN_HEAVY];
+    case UOPS_DECODER:
+        return (part[TOPDOWN_RETIRING] - part[TOPDOWN_HEAVY]) * DECODER_SHARE;
+    case UOPS_DSB:
+        return (part[TOPDOWN_RETIRING] - part[TOPDOWN_HEAVY]) *
+               (SHARES - DECODER_SHARE);
+    case CYCLES_DECODER_ANY:
+        return (part[TOPDOWN_RETIRING] + bandwidth) * DECODER_SHARE;
+    case CYCLES_DECODER_OK:
+        return (part[TOPDOWN_RETIRING] -
+                MIN(part[TOPDOWN_RETIRING], bandwidth)) * DECODER_SHARE;
+    case CYCLES_DSB_ANY:
+        return (part[TOPDOWN_RETIRING] + bandwidth) * (SHARES - DECODER_SHARE);
+    case CYCLES_DSB_OK:
+        return (part[TOPDOWN_RETIRING] -
+                MIN(part[TOPDOWN_RETIRING], bandwidth)) *
+               (SHARES - DECODER_SHARE);
+    case CYCLES_DIVIDE:
+        return x86_pmu_divide(cpu, total, part);
+    case MISPREDICTED ... MISPREDICTED_INDIRECT:
+        return x86_pmu_mispredicted(cpu, what, domain, total, part);
+    case MACHINE_CLEARS:
+        return part[TOPDOWN_BAD] - part[TOPDOWN_MISPREDICT];
+    case CLEARS:
+        if (model == X86_PMU_STATIC) {
+            return 64 * (part[TOPDOWN_BAD] - part[TOPDOWN_MISPREDICT]) +
+                   total[X86_COUNT_COND] * X86_PRICE_CLEAR * cycle;
+        }
+        return part[TOPDOWN_BAD] - part[TOPDOWN_MISPREDICT] +
+               part[TOPDOWN_MISPREDICT] * X86_PRICE_CLEAR /
+               X86_PRICE_MISPREDICT;
+    default:
+        g_assert_not_reached();
+    }
+}
+
+uint64_t x86_pmu_event_of_totals(X86CPU *cpu, const PMUEvent *e,
+                                 unsigned domain, const uint64_t *total)
+{
+    uint64_t part[TOPDOWN_CATEGORIES];
 
     switch (e->source) {
     case SOURCE_NONE:
@@ -231,44 +850,11 @@ uint64_t x86_pmu_event_of_totals(X86CPU *cpu, const PMUEvent *e, unsigned domain
     case SOURCE_CYCLES:
     case SOURCE_SLOTS:
         return total[X86_COUNT_SLOTS];
-    default:
-        break;
-    }
-
-    x86_topdown_split(cpu, domain, total, part);
-    if (e->source == SOURCE_CATEGORY) {
+    case SOURCE_CATEGORY:
+        x86_topdown_split(cpu, domain, total, part);
         return part[e->index];
-    }
-    clears = part[TOPDOWN_BAD] - part[TOPDOWN_MISPREDICT];
-    switch (e->code) {
-    case EVENT_ISSUED:
-    case EVENT_ISSUED_SPR:
-        return part[TOPDOWN_RETIRING] + part[TOPDOWN_BAD];
-    case EVENT_COND_NOT_TAKEN:
-        return total[X86_COUNT_COND] - total[X86_COUNT_COND_TAKEN];
-    case EVENT_TAKEN:
-        return total[X86_COUNT_BRANCHES] - total[X86_COUNT_FAR] -
-               total[X86_COUNT_COND] + total[X86_COUNT_COND_TAKEN];
-    case EVENT_LLC_REF:
-        return cpu->pmu_precise ? total[X86_COUNT_LLC_REF]
-                                : 5 * total[X86_COUNT_LOADS];
-    case EVENT_LLC_MISS:
-        return cpu->pmu_precise ? total[X86_COUNT_LLC_MISS]
-                                : total[X86_COUNT_LOADS];
-    case EVENT_MISPREDICTED:
-    case EVENT_MISPREDICTED_COND:
-        return fixed_shares ? total[X86_COUNT_COND] : part[TOPDOWN_MISPREDICT];
-    case EVENT_MACHINE_CLEARS:
-        /* Cycles: two for each, so that the number is that of the edges */
-        return 2 * clears;
-    case EVENT_CLEARS:
-    case EVENT_CLEARS_SPR:
-        if (fixed_shares) {
-            return 2 * (64 * clears + total[X86_COUNT_COND] * X86_PRICE_CLEAR *
-                                      4 * cpu->pmu->width);
-        }
-        return 2 * (clears + part[TOPDOWN_MISPREDICT] * X86_PRICE_CLEAR /
-                             X86_PRICE_MISPREDICT);
+    case SOURCE_FORMULA:
+        return x86_pmu_formula(cpu, e->index, domain, total);
     default:
         g_assert_not_reached();
     }

@@ -97,6 +97,7 @@ static X86PmuCounter *pmu_info_counter(X86CPU *cpu, unsigned counter)
     CPUX86State *env = &cpu->env;
     X86PmuCounter *info = g_new0(X86PmuCounter, 1);
     const PMUEvent *event;
+    PMUConfig config;
     uint16_t code;
     bool on = true;
 
@@ -105,7 +106,6 @@ static X86PmuCounter *pmu_info_counter(X86CPU *cpu, unsigned counter)
 
         info->name = g_strdup_printf("gp%u", counter);
         code = FIELD_EX64(sel, EVTSEL, EVENT);
-        event = x86_pmu_find_event(code);
         on = FIELD_EX64(sel, EVTSEL, EN);
         info->os = FIELD_EX64(sel, EVTSEL, OS);
         info->usr = FIELD_EX64(sel, EVTSEL, USR);
@@ -113,6 +113,14 @@ static X86PmuCounter *pmu_info_counter(X86CPU *cpu, unsigned counter)
         info->edge = FIELD_EX64(sel, EVTSEL, EDGE);
         info->inv = FIELD_EX64(sel, EVTSEL, INV);
         info->cmask = FIELD_EX64(sel, EVTSEL, CMASK);
+        config = (PMUConfig) {
+            .code = code,
+            .cmask = info->cmask,
+            .edge = info->edge,
+            .inv = info->inv,
+        };
+        x86_pmu_find_event(cpu, &config);
+        event = config.event;
     } else {
         unsigned index = counter - PMU_GP;
         uint64_t ctrl = env->msr_fixed_ctr_ctrl >> 4 * index;

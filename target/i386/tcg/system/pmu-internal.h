@@ -98,22 +98,45 @@ typedef enum PMUSource {
     SOURCE_FORMULA,         /* see x86_pmu_event_of_totals() */
 } PMUSource;
 
+/* Whose events the CPU has; OTHER: only the architectural ones */
+typedef enum X86PMUArch {
+    X86_PMU_OTHER,
+    X86_PMU_SKYLAKE,
+    X86_PMU_ICELAKE,
+    X86_PMU_GOLDEN_COVE,
+    X86_PMU_ARCHES,
+} X86PMUArch;
+
+/* Filters that are part of an event; CMASK is in the upper byte */
+#define PMU_FILTER_EDGE         1
+#define PMU_FILTER_INV          2
+#define PMU_FILTER_SINGLE       4
+
 /**
  * PMUEvent: an event
+ * @name: Intel's name, as perf has it; NULL: nothing is counted
  * @code: unit mask and event select
+ * @filter: the CMASK, EDGE, and INV that are part of the event, or
+ *          PMU_FILTER_SINGLE if at most one can come in a cycle
+ * @archs: bit mask of X86PMUArch, where the code has this meaning
  * @source: where its count comes from
- * @index: which X86_COUNT_ or TOPDOWN_ that is
- * @name: what perf's event lists call it, NULL if they do not
+ * @index: which X86_COUNT_, TOPDOWN_, or formula that is
  */
 typedef struct PMUEvent {
+    const char *name;
     uint16_t code;
+    uint16_t filter;
+    uint8_t archs;
     uint8_t source;
     uint8_t index;
-    const char *name;
 } PMUEvent;
 
-/* What the registers say of a counter; rebuilt from them after migration */
+/*
+ * What the registers say of a counter; rebuilt from them after migration. A
+ * filter that is part of the event is not in @cmask, @edge, and @inv.
+ */
 typedef struct PMUConfig {
+    uint32_t selector;      /* what the event was chosen by, as in EVTSEL */
     uint16_t code;          /* unit mask and event select */
     const PMUEvent *event;
     uint8_t cmask;
@@ -172,6 +195,29 @@ typedef enum PMUIncoming {
     PMU_INCOMING_STATE,     /* and its state is here */
 } PMUIncoming;
 
+/* Registers that only store, and that some events depend on */
+#define MSR_OFFCORE_RSP_0       0x1a6
+#define MSR_OFFCORE_RSP_1       0x1a7
+#define MSR_PEBS_LD_LAT         0x3f6
+#define MSR_PEBS_FRONTEND       0x3f7
+
+enum {
+    PMU_OFFCORE_RSP_0,
+    PMU_OFFCORE_RSP_1,
+    PMU_LD_LAT,
+    PMU_FRONTEND,
+    PMU_EXTRA_MSRS,
+};
+
+/* Mispredicted branches that the precise model tells apart */
+enum {
+    PMU_MISSED_NOT_TAKEN,
+    PMU_MISSED_TAKEN,
+    PMU_MISSED_RET,
+    PMU_MISSED_INDIRECT,
+    PMU_MISSED_KINDS,
+};
+
 /**
  * X86PMU: state that is not in the registers
  * @config: what the counters count now, general before fixed (not migrated:
@@ -184,6 +230,7 @@ typedef enum PMUIncoming {
  * @counter_width: bits of all counters
  * @mask: the same as a mask
  * @width: slots per cycle
+ * @arch: whose events it has
  * @model: where the categories of slots come from
  * @level: of PERF_METRICS, 1 or 2
  * @in_init: the current reset is an INIT (not migrated: false between resets)
@@ -192,6 +239,8 @@ typedef enum PMUIncoming {
  * @saved: the totals of the accelerator, in the migration stream
  * @setup: what the PMU is like, as text, in the migration stream
  * @incoming: see PMUIncoming (not migrated: it is about loading)
+ * @extra: MSRs, see PMU_OFFCORE_RSP_0 and the following
+ * @missed: mispredicted branches of each domain, by kind
  */
 typedef struct X86PMU {
     PMUConfig config[PMU_COUNTERS];
@@ -202,6 +251,7 @@ typedef struct X86PMU {
     uint8_t counter_width;
     uint64_t mask;
     uint32_t width;
+    X86PMUArch arch;
     X86PMUModel model;
     uint8_t level;
     bool in_init;
@@ -210,6 +260,8 @@ typedef struct X86PMU {
     uint64_t saved[X86_COUNT_DOMAINS * X86_COUNT_TOTALS];
     uint8_t setup[PMU_SETUP_SIZE];
     PMUIncoming incoming;
+    uint64_t extra[PMU_EXTRA_MSRS];
+    uint64_t missed[X86_COUNT_DOMAINS][PMU_MISSED_KINDS];
 } X86PMU;
 
 /*
@@ -235,6 +287,9 @@ uint64_t x86_pmu_fixed_ctrl_mask(X86CPU *cpu);
 
 /* The registers say after this that nothing counts, as on an interrupt. */
 void x86_pmu_shape_freeze(X86CPU *cpu);
+
+/* The legal bits of one of the PMU_EXTRA_MSRS; 0: the CPU does not have it */
+uint64_t x86_pmu_extra_mask(X86CPU *cpu, unsigned extra);
 
 /*
  * pmu-counters.c
@@ -289,10 +344,16 @@ void x86_pmu_deliver(X86CPU *cpu);
 extern const PMUEvent *const x86_pmu_cycles;
 
 /*
- * The event of a general counter, by the code that selects it; a code that is
- * not known gives one that counts nothing. The event of a fixed counter.
+ * Choose the event of a general counter by @c->code and the filters. An event
+ * that includes filters takes them out of @c. A code that is not known on this
+ * CPU gives an event that counts nothing.
  */
-const PMUEvent *x86_pmu_find_event(uint16_t code);
+void x86_pmu_find_event(X86CPU *cpu, PMUConfig *c);
+
+/* Is @code an event that depends on OFFCORE_RSP_0 or 1? */
+bool x86_pmu_is_offcore(X86CPU *cpu, uint16_t code);
+
+/* The event of a fixed counter */
 const PMUEvent *x86_pmu_fixed_event(unsigned index);
 
 /* Which lanes an event needs besides slots (a bit mask), and lanes' words */

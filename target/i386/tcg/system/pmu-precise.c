@@ -51,7 +51,7 @@ static uint64_t precise_lose(X86CPU *cpu, unsigned domain, uint64_t cycles)
     return slots;
 }
 
-static void precise_mispredict(CPUX86State *env)
+static void precise_mispredict(CPUX86State *env, unsigned kind)
 {
     X86CPU *cpu = env_archcpu(env);
     unsigned domain = precise_domain(env);
@@ -60,6 +60,7 @@ static void precise_mispredict(CPUX86State *env)
     total[X86_COUNT_MISPREDICT] += precise_lose(cpu, domain,
                                                 X86_PRICE_MISPREDICT);
     total[X86_COUNT_FETCH_LAT] += precise_lose(cpu, domain, X86_PRICE_RESTEER);
+    cpu->pmu->missed[domain][kind]++;
 }
 
 /* The outcome is in the history already */
@@ -70,7 +71,8 @@ void helper_pmu_cond(CPUX86State *env, uint64_t eip, uint32_t taken)
                                   X86_PMU_GSHARE];
 
     if ((*counter >= 2) != taken) {
-        precise_mispredict(env);
+        precise_mispredict(env, taken ? PMU_MISSED_TAKEN
+                                      : PMU_MISSED_NOT_TAKEN);
     }
     if (taken) {
         *counter += *counter < 3;
@@ -139,7 +141,7 @@ void helper_pmu_indirect(CPUX86State *env, target_ulong eip)
 
     if (*target != env->eip) {
         *target = env->eip;
-        precise_mispredict(env);
+        precise_mispredict(env, PMU_MISSED_INDIRECT);
     }
 }
 
@@ -157,6 +159,6 @@ void helper_pmu_ret(CPUX86State *env)
 
     p->top = (p->top + X86_PMU_RETURNS - 1) % X86_PMU_RETURNS;
     if (p->returns[p->top] != env->eip) {
-        precise_mispredict(env);
+        precise_mispredict(env, PMU_MISSED_RET);
     }
 }

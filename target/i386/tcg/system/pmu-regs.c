@@ -50,6 +50,39 @@ static uint64_t x86_pmu_inuse(CPUX86State *env)
     return inuse;
 }
 
+/* Which of PMU_EXTRA_MSRS an MSR is, -1: none of them */
+static int x86_pmu_extra(uint32_t msr)
+{
+    switch (msr) {
+    case MSR_OFFCORE_RSP_0:
+        return PMU_OFFCORE_RSP_0;
+    case MSR_OFFCORE_RSP_1:
+        return PMU_OFFCORE_RSP_1;
+    case MSR_PEBS_LD_LAT:
+        return PMU_LD_LAT;
+    case MSR_PEBS_FRONTEND:
+        return PMU_FRONTEND;
+    default:
+        return -1;
+    }
+}
+
+uint64_t x86_pmu_extra_mask(X86CPU *cpu, unsigned extra)
+{
+    if (cpu->pmu->arch == X86_PMU_OTHER) {
+        return 0;
+    }
+    switch (extra) {
+    case PMU_LD_LAT:
+        return 0xffff;
+    case PMU_FRONTEND:
+        /* Event, latency, and width of bubbles */
+        return 0x7fff1f;
+    default:
+        return MAKE_64BIT_MASK(0, 38);
+    }
+}
+
 /* 1: there is such a register, -1: there is none */
 static int x86_pmu_read(X86CPU *cpu, uint32_t msr, uint64_t *val)
 {
@@ -99,6 +132,12 @@ static int x86_pmu_read(X86CPU *cpu, uint32_t msr, uint64_t *val)
     case MSR_IA32_MISC_ENABLE:
         *val = env->msr_ia32_misc_enable | PMU_MISC_ENABLE;
         return 1;
+    case MSR_OFFCORE_RSP_0:
+    case MSR_OFFCORE_RSP_1:
+    case MSR_PEBS_LD_LAT:
+    case MSR_PEBS_FRONTEND:
+        *val = cpu->pmu->extra[x86_pmu_extra(msr)];
+        return 1;
     default:
         return -1;
     }
@@ -142,8 +181,29 @@ static bool x86_pmu_writable(X86CPU *cpu, uint32_t msr, uint64_t *legal)
     case MSR_IA32_DEBUGCTL:
         *legal = PMU_DEBUGCTL_MASK;
         return true;
+    case MSR_OFFCORE_RSP_0:
+    case MSR_OFFCORE_RSP_1:
+    case MSR_PEBS_LD_LAT:
+    case MSR_PEBS_FRONTEND:
+        *legal = x86_pmu_extra_mask(env_archcpu(env), x86_pmu_extra(msr));
+        return true;
     default:
         return false;
+    }
+}
+
+/* Choose anew the events that depend on the register. */
+static void x86_pmu_write_extra(X86CPU *cpu, unsigned extra, uint64_t val)
+{
+    unsigned i;
+
+    cpu->pmu->extra[extra] = val;
+    for (i = 0; i < PMU_GP; i++) {
+        PMUConfig *c = &cpu->pmu->config[i];
+
+        if (x86_pmu_is_offcore(cpu, c->code)) {
+            c->event = NULL;
+        }
     }
 }
 
@@ -193,6 +253,12 @@ static void x86_pmu_write(X86CPU *cpu, uint32_t msr, uint64_t val)
     case MSR_IA32_MISC_ENABLE:
         env->msr_ia32_misc_enable = val & ~PMU_MISC_ENABLE;
         break;
+    case MSR_OFFCORE_RSP_0:
+    case MSR_OFFCORE_RSP_1:
+    case MSR_PEBS_LD_LAT:
+    case MSR_PEBS_FRONTEND:
+        x86_pmu_write_extra(cpu, x86_pmu_extra(msr), val);
+        break;
     default:
         g_assert_not_reached();
     }
@@ -202,8 +268,13 @@ static void x86_pmu_write(X86CPU *cpu, uint32_t msr, uint64_t val)
  * The PMU's registers, with those that would be there if it had more counters
  * or features: they must not be there
  */
-static bool x86_pmu_has_msr(uint32_t msr)
+static bool x86_pmu_has_msr(X86CPU *cpu, uint32_t msr)
 {
+    int extra = x86_pmu_extra(msr);
+
+    if (extra >= 0) {
+        return x86_pmu_extra_mask(cpu, extra);
+    }
     switch (msr) {
     case MSR_P6_PERFCTR0 ... MSR_P6_PERFCTR0 + 9:
     case MSR_P6_EVNTSEL0 ... MSR_P6_EVNTSEL0 + 9:
@@ -225,7 +296,7 @@ int x86_pmu_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val, uintptr_t ra)
     X86CPU *cpu = env_archcpu(env);
     int ret;
 
-    if (!cpu->pmu || !x86_pmu_has_msr(msr)) {
+    if (!cpu->pmu || !x86_pmu_has_msr(cpu, msr)) {
         return 0;
     }
     x86_pmu_fold(cpu, ra);
@@ -241,7 +312,7 @@ int x86_pmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
     uint64_t legal;
     bool ok;
 
-    if (!cpu->pmu || !x86_pmu_has_msr(msr)) {
+    if (!cpu->pmu || !x86_pmu_has_msr(cpu, msr)) {
         return 0;
     }
     ok = x86_pmu_writable(cpu, msr, &legal) && !(val & ~legal);

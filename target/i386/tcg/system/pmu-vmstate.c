@@ -69,8 +69,9 @@ static char *setup_text(X86CPU *cpu)
 
         g_string_append_printf(text, "%s=%s,", name, value);
     }
-    /* This comes from the CPU model */
-    g_string_append_printf(text, "PERF_METRICS level=%u", cpu->pmu->level);
+    /* These come from the CPU model */
+    g_string_append_printf(text, "microarchitecture=%u,PERF_METRICS level=%u",
+                           cpu->pmu->arch, cpu->pmu->level);
     g_assert(text->len < PMU_SETUP_SIZE);
     return g_string_free(text, false);
 }
@@ -222,6 +223,9 @@ static const VMStateDescription vmstate_state = {
                              X86_COUNT_DOMAINS * X86_COUNT_TOTALS),
         VMSTATE_STRUCT_ARRAY(run, X86PMU, PMU_COUNTERS, 1, vmstate_run,
                              X86PMURun),
+        VMSTATE_UINT64_ARRAY(extra, X86PMU, PMU_EXTRA_MSRS),
+        VMSTATE_UINT64_2DARRAY(missed, X86PMU, X86_COUNT_DOMAINS,
+                               PMU_MISSED_KINDS),
         VMSTATE_END_OF_LIST()
     },
 };
@@ -431,6 +435,9 @@ int x86_pmu_post_load(X86CPU *cpu)
     env->msr_global_ctrl &= x86_pmu_ctrl_mask(env);
     env->msr_global_status &= x86_pmu_status_mask(env);
     env->msr_debugctl &= PMU_DEBUGCTL_MASK;
+    for (i = 0; i < PMU_EXTRA_MSRS; i++) {
+        cpu->pmu->extra[i] &= x86_pmu_extra_mask(cpu, i);
+    }
     if (!x86_topdown_available(env)) {
         env->msr_perf_metrics = 0;
     } else if (cpu->pmu->level == 1) {

@@ -18,6 +18,7 @@
  *    cache are fixed shares (1/64 of the conditional branches, 1/64 of the
  *    loads for misses and 1/16 more for references), unless pmu-precise.c
  *    models branch predictors and caches;
+ *  - events of single microarchitectures follow from these, see pmu-events.c;
  *  - all other events are accepted, and count 0.
  *
  * Left out: PEBS, BTS, LBR, Processor Trace, uncore, AnyThread, TSX, and
@@ -36,6 +37,7 @@
 #include "cpu.h"
 #include "accel/tcg/insn-count.h"
 #include "qapi/error.h"
+#include "qemu/cutils.h"
 #include "qemu/error-report.h"
 #include "system/tcg.h"
 #include "pmu-internal.h"
@@ -59,12 +61,12 @@ static bool x86_pmu_possible(X86CPU *cpu)
 }
 
 /*
- * What TopDown is like on a microarchitecture: the allocation width, by which
- * the metrics are defined (6 from Golden Cove on, 5 for Sunny Cove and its
- * relatives, 4 for older ones), and the level of PERF_METRICS.
+ * The microarchitecture, and what TopDown is like there: the allocation width,
+ * by which the metrics are defined (6 from Golden Cove on, 5 for Sunny Cove and
+ * its relatives, 4 for older ones), and the level of PERF_METRICS.
  */
-static void x86_pmu_microarchitecture(CPUX86State *env, unsigned *width,
-                                      unsigned *level)
+static X86PMUArch x86_pmu_microarchitecture(CPUX86State *env, unsigned *width,
+                                            unsigned *level)
 {
     unsigned family = extract32(env->cpuid_version, 8, 4);
     unsigned model = extract32(env->cpuid_version, 4, 4) |
@@ -80,14 +82,20 @@ static void x86_pmu_microarchitecture(CPUX86State *env, unsigned *width,
         case 0xa7:                          /* Rocket Lake */
             *width = 5;
             *level = 1;
-            break;
+            return X86_PMU_ICELAKE;
         case 0x8f: case 0xcf:               /* Sapphire, Emerald Rapids */
         case 0xad: case 0xae:               /* Granite Rapids */
             *width = 6;
             *level = 2;
-            break;
+            return X86_PMU_GOLDEN_COVE;
+        case 0x4e: case 0x5e:               /* Skylake */
+        case 0x55:                          /* Skylake to Cooper Lake servers */
+        case 0x8e: case 0x9e:               /* Kaby Lake, Coffee Lake */
+        case 0xa5: case 0xa6:               /* Comet Lake */
+            return X86_PMU_SKYLAKE;
         }
     }
+    return X86_PMU_OTHER;
 }
 
 uint64_t x86_pmu_supported_features(X86CPU *cpu, FeatureWord w)
@@ -146,6 +154,7 @@ bool x86_pmu_realize(X86CPU *cpu, Error **errp)
 {
     const X86PMUOptions *o = &cpu->pmu_options;
     unsigned width, level;
+    X86PMUArch arch;
 
     if (o->given && !x86_pmu_possible(cpu)) {
         error_setg(errp, PMU_PROPERTIES " need %s",
@@ -168,8 +177,9 @@ bool x86_pmu_realize(X86CPU *cpu, Error **errp)
     if (!x86_pmu_check_properties(cpu, errp)) {
         return false;
     }
-    x86_pmu_microarchitecture(&cpu->env, &width, &level);
+    arch = x86_pmu_microarchitecture(&cpu->env, &width, &level);
     cpu->pmu = g_new0(X86PMU, 1);
+    cpu->pmu->arch = arch;
     cpu->pmu->width = o->width ?: width;
     cpu->pmu->level = MAX(level, 1);
     cpu->pmu->model = o->model;
@@ -221,6 +231,8 @@ void x86_pmu_reset(X86CPU *cpu)
         pmu->irq_pending = false;
         pmu->incoming = PMU_INCOMING_NONE;
         memset(pmu->run, 0, sizeof(pmu->run));
+        memset(pmu->extra, 0, sizeof(pmu->extra));
+        memset(pmu->missed, 0, sizeof(pmu->missed));
         x86_topdown_restart(cpu);
         if (cpu->pmu_precise) {
             x86_pmu_precise_reset(cpu);

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""perf's metrics on the x86 PMU: which ones have no number, and what level 2 says on Icelake."""
+
+import re
+
+import functional
+import topdown
+from x86 import TopDown, counts
+
+functional.need(functional.emulator('x86_64'), *functional.guest_files('x86'))
+
+# perf divides by a count of 0: docs/system/i386/tcg-pmu-events.rst, "perf's metrics"
+NAN = re.compile(r'tma_info_inst_mix_ip(arith.*|flop|swpf|pause)$|tma_info_pipeline_ipassist$|'
+                 r'tma_info_frontend_(dsb_switch_cost|ipdsb_miss_ret|unknown_branch_cost)$|'
+                 r'tma_info_frontend_ipunknown_branch$|tma_info_bad_spec_ipmisp_(indirect|ret)$|'
+                 r'tma_(contested_accesses|data_sharing)$|tma_info_bottleneck_')
+# Metrics by what they are made of; those of uncore, power, and floating point are not asked for.
+SCRIPT = r'''
+for metric in $(perf list --raw-dump metric 2> /dev/null | tr ' ' '\n' | grep -E "$WANTED"); do
+    part "metric $metric"
+    perf stat -x, -M $metric topdown branches 1
+done
+'''
+WANTED = (r'^tma_(core_bound|memory_bound|heavy_operations|light_operations|dram_bound|'
+          r'l[123]_bound|branch_resteers|icache_misses|mite|dsb|divider|ports_utiliz.*|mem_latency|'
+          r'fb_full|info_core_ilp|info_memory_load_miss_real_latency|info_memory_mlp|'
+          r'info_memory_latency_.*|info_pipeline_(execute|fetch_dsb|fetch_mite)|'
+          r'info_bad_spec_.*|info_inst_mix_ippause|contested_accesses)$')
+WORKLOADS = r'''
+for name in chase divide branches; do
+    part "level2 $name"; perf stat -M TopdownL2 topdown $name 20
+    part "stalls $name"
+    perf stat -x, -e cpu/event=0xa3,umask=4,cmask=4/u,cpu/event=0xa3,umask=0x10,cmask=16/u \
+        -e cycles:u topdown $name 5
+done
+part extra; perf stat -x, -e LLC-loads,frontend_retired.any_dsb_miss topdown chase 2
+part named; perf stat -x, -e branch-loads:u,branch-load-misses:u,branches:u,branch-misses:u \
+    topdown branches 2
+'''
+
+
+def metric_values(parts):
+    """{metric: what perf printed as its number, '' for nan} of perf stat -x, -M"""
+    found = {}
+    for part, lines in parts.items():
+        name = part.removeprefix('metric ')
+        for line in lines:
+            fields = line.split(',')
+            if name != part and len(fields) > 6 and fields[-1].split()[-1:] == [name]:
+                found[name] = fields[-2].replace('nan', '')
+    return found
+
+
+class Metrics:
+    """Precise, because its branch predictors and caches miss of each kind."""
+    options = {'append': 'nmi_watchdog=0'}
+    script = f"WANTED='{WANTED}'\n" + WORKLOADS + SCRIPT
+    mostly = {'divide': 'tma_core_bound', 'chase': 'tma_memory_bound',
+              'branches': 'tma_branch_mispredicts'}
+
+    def test_numbers(self):
+        """each metric has a number, but for those that divide by what a guest cannot do"""
+        found = metric_values(self.parts)
+        self.assertGreater(len(found), 20, found)
+        self.assertEqual([n for n, value in found.items() if not value and not NAN.match(n)], [])
+
+    def test_level_2(self):
+        """perf stat -M TopdownL2: each program has most slots in the category that it wastes"""
+        for name, category in self.mostly.items():
+            share = {m[2]: float(m[1]) for line in self.parts[f'level2 {name}']
+                     if (m := re.search(r'(-?[\d.]+|nan) +% +(tma_\w+)', line))}
+            with self.subTest(program=name):
+                self.assertEqual(len(share), 8, share)
+                self.assertGreater(share[category], topdown.MOSTLY, share)
+
+    def test_stalls(self):
+        """stalls of memory are not more than all stalls, nor these more than cycles"""
+        for name in self.mostly:
+            total, memory, cycles = (count for _, count, _ in counts(self.parts[f'stalls {name}']))
+            with self.subTest(program=name):
+                self.assertLessEqual(memory, total + 1)
+                self.assertLessEqual(total, cycles)
+
+    def test_generic(self):
+        """branch-loads and branch-load-misses are branches and branch-misses"""
+        loads, misses, branches, missed = (c for _, c, _ in counts(self.parts['named']))
+        self.assertEqual((loads, misses), (branches, missed))
+        self.assertGreater(missed, 1000)
+
+    def test_registers(self):
+        """Linux offers the events that need OFFCORE_RSP and PEBS_FRONTEND"""
+        found = [count for _, count, _ in counts(self.parts['extra'])]
+        self.assertEqual(len(found), 2, self.parts['extra'])
+        self.assertGreater(found[0], 1000)
+        self.assertEqual(found[1], 0)
+
+
+class Icelake(Metrics, TopDown):
+    cpu = 'Icelake-Server-v6,pmu=on,pmu-model=precise'
+
+
+class Sapphire(Metrics, TopDown):
+    cpu = 'SapphireRapids,pmu=on,pmu-model=precise'
