@@ -59,4 +59,18 @@ extern const uint8_t payload_halted[];
 extern const uint8_t payload_irq_sent[], payload_irq_next[];
 extern const uint8_t payload_spin[], payload_spin_end[];
 
+/* modes.S */
+void body_sse(void);
+void body_avx(void);
+void body_exchange(void);
+void body_no_access(void);
+void body_vmmcall(void);
+void body_io_breakpoint(void);
+void run_mode(uint64_t entry);
+extern char modes_start[], modes_end[], modes_enable[];
+extern char modes_compat_32[], modes_compat_16[], modes_into_32[];
+extern char modes_into_16[], modes_legacy_32[], modes_real[], modes_v86[];
+extern char modes_v86_exit[];
+extern uint64_t modes_area[];
+
 #endif
