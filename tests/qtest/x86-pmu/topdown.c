@@ -3121,7 +3121,7 @@ static void case_td_migrate_overflow(void)
  */
 static void case_td_migrate_filter(void)
 {
-    static const uint64_t selects[GP_COUNTERS] = {
+    static const uint64_t selects[MOST_GP_COUNTERS] = {
         EV_INSNS | EVTSEL_CMASK(2),
         EV_INSNS | EVTSEL_CMASK(3) | EVTSEL_INV,
         EV_INSNS | EVTSEL_EDGE,

@@ -450,6 +450,7 @@ void x86_pmu_int_failed(CPUX86State *env)
 {
     static const uint8_t lanes[] = {
         X86_COUNT_INSNS, X86_COUNT_BRANCHES, X86_COUNT_FAR, X86_COUNT_HEAVY,
+        X86_COUNT_STORES,
     };
     CPUInsnCount *c = &env_archcpu(env)->insn_count;
     uint64_t *total = c->total[env->hflags & HF_CPL_MASK ? X86_COUNT_USER

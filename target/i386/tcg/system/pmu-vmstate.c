@@ -70,8 +70,8 @@ static char *setup_text(X86CPU *cpu)
         g_string_append_printf(text, "%s=%s,", name, value);
     }
     /* These come from the CPU model */
-    g_string_append_printf(text, "microarchitecture=%u,PERF_METRICS level=%u",
-                           cpu->pmu->arch, cpu->pmu->level);
+    g_string_append_printf(text, "PERF_METRICS level=%u,microarchitecture=%u",
+                           cpu->pmu->level, cpu->pmu->arch);
     g_assert(text->len < PMU_SETUP_SIZE);
     return g_string_free(text, false);
 }
