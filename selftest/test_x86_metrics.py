@@ -30,7 +30,7 @@ WORKLOADS = r'''
 for name in chase divide branches; do
     part "level2 $name"; perf stat -M TopdownL2 topdown $name 20
     part "stalls $name"
-    perf stat -x, -e cpu/event=0xa3,umask=4,cmask=4/u,cpu/event=0xa3,umask=0x10,cmask=16/u \
+    perf stat -x, -e cycle_activity.stalls_total:u,cycle_activity.cycles_mem_any:u \
         -e cycles:u topdown $name 5
 done
 part extra; perf stat -x, -e LLC-loads,frontend_retired.any_dsb_miss topdown chase 2
@@ -68,7 +68,7 @@ class Metrics:
         """perf stat -M TopdownL2: each program has most slots in the category that it wastes"""
         for name, category in self.mostly.items():
             share = {m[2]: float(m[1]) for line in self.parts[f'level2 {name}']
-                     if (m := re.search(r'(-?[\d.]+|nan) +% +(tma_\w+)', line))}
+                     if (m := re.search(r'(-?[\d.]+|nan)(?:\x1b\[m)? +% +(tma_\w+)', line))}
             with self.subTest(program=name):
                 self.assertEqual(len(share), 8, share)
                 self.assertGreater(share[category], topdown.MOSTLY, share)
