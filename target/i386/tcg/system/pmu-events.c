@@ -4,7 +4,8 @@
  * An event has a source: one of the accelerator's totals, or a formula over
  * several of them. All formulas are monotonic, so that a counter can add the
  * difference of two looks. An event that is a fraction of totals has a
- * denominator, x86_pmu_event_parts(); what the formulas return is the numerator.
+ * denominator, x86_pmu_event_parts(); the formulas return the numerator.
+ *
  * The total of a lane stands still while no event needs the lane. So only the
  * differences of totals mean something, and formulas are linear; exceptions
  * look at lanes that are counted together.
