@@ -63,7 +63,7 @@
 /* Four fields for what is not the default: version, counters, their width */
 #define CONFIG_SHAPE(version, gp, fixed, width)                             \
     ((version) << 12 | (gp) << 16 | (fixed) << 20 | (width) << 24)
-#define CONFIG_EXACT        (1u << 31) /* no interrupt waits for a block's end */
+#define CONFIG_EXACT        0x8000  /* no interrupt waits for a block's end */
 
 /* In front of what some bodies wait for */
 #define LOOSE_NOPS            64
