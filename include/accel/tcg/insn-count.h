@@ -93,7 +93,7 @@
 #define INSN_COUNT_TB_UNITS     UINT16_MAX
 #define INSN_COUNT_MAX_UNITS    ((1 << 17) - 1 - INSN_COUNT_INSN_UNITS)
 
-/* A set of what is counted (a bit mask): always the units; the lanes of words */
+/* What is counted, a bit mask: always the units; the lanes of words */
 #define INSN_COUNT_UNITS        1u
 #define INSN_COUNT_WORD(word)   (2u << (word))
 

@@ -132,18 +132,16 @@ extern const VMStateDescription vmstate_x86_pmu_setup;
 extern const VMStateDescription vmstate_x86_pmu;
 
 /*
- * Registers: 0 if @msr is none of the PMU's, 1 if done, -1 for #GP. @ra is
- * GETPC() of the helper.
+ * The registers of RDMSR and WRMSR, and RDPMC after the test of the privilege:
+ * false if it is not the PMU's. Raise #GP if it is wrong. @ra is GETPC() of the
+ * helper.
  */
-int x86_pmu_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val, uintptr_t ra);
-int x86_pmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra);
+bool x86_pmu_rdmsr(CPUX86State *env, uintptr_t ra);
+bool x86_pmu_wrmsr(CPUX86State *env, uint64_t val, uintptr_t ra);
+bool x86_pmu_rdpmc(CPUX86State *env, uintptr_t ra);
 
 /* INT n has raised an exception instead of being delivered */
 void x86_pmu_int_failed(CPUX86State *env);
-
-/* RDPMC after the test of the privilege; false for #GP */
-bool x86_pmu_rdpmc(CPUX86State *env, uint32_t index, uint64_t *val,
-                   uintptr_t ra);
 
 #else
 
@@ -198,6 +196,11 @@ static inline int x86_pmu_post_load(X86CPU *cpu)
 
 static inline void x86_pmu_int_failed(CPUX86State *env)
 {
+}
+
+static inline bool x86_pmu_rdpmc(CPUX86State *env, uintptr_t ra)
+{
+    return false;
 }
 
 #endif

@@ -17,7 +17,8 @@
     X(breakpoint) X(load_fault) X(store_fault) X(syscalls) X(user_int)      \
     X(mmio_load) X(mmio_store) X(smc_once) X(smc_loop) X(smc_other)         \
     X(single_step) X(watchpoint) X(halt) X(until_irqs) X(until_event)       \
-    X(locked) X(split_locks) X(read_rdpmc) X(read_rdmsr) X(switch_gp) X(switch_fixed)      \
+    X(locked) X(split_locks) X(read_rdpmc) X(read_rdmsr)                    \
+    X(switch_gp) X(switch_fixed)                                            \
     X(switch_write) X(branch_chain) X(not_taken_chain) X(nop_chain)         \
     X(storm_loop) X(halt_for_pmi) X(halt_for_nmi) X(rdpmc_fixed_0)         \
     X(rdpmc_gp_0) X(send_irq) X(spin) X(long_rep)

@@ -2238,8 +2238,9 @@ static void case_td_skid(void)
 }
 
 /*
- * With cycles, unless all are exact, it waits until just before the last instruction of the block in
- * which the count is reached; after that one if it is what reaches the count.
+ * With cycles, unless all are exact, it waits until just before the last
+ * instruction of the block in which the count is reached; until after that one
+ * if only the last one reaches the count.
  */
 #define LONG_BLOCK          3000        /* NOPs of 3 bytes in body_long_block */
 #define MOST_INSNS          512         /* of a block, TCG_MAX_INSNS */

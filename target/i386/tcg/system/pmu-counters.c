@@ -157,8 +157,8 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
     }
     *rest = 0;
     n = (now - run->event) / parts;
-    cycles = (x86_pmu_event_sum(cpu, x86_pmu_cycles, c->domains) - run->cycles) /
-             x86_pmu_event_parts(cpu, x86_pmu_cycles);
+    cycles = x86_pmu_event_sum(cpu, x86_pmu_cycles, c->domains) - run->cycles;
+    cycles /= x86_pmu_event_parts(cpu, x86_pmu_cycles);
     if (c->cmask) {
         n = MIN(n / c->cmask, cycles);
         if (c->inv) {

@@ -16,6 +16,7 @@
 #include "cpu.h"
 #include "hw/registerfields.h"
 #include "target/i386/trace.h"
+#include "tcg/helper-tcg.h"
 #include "pmu-internal.h"
 
 /* RDPMC: the type of counter is in the upper half of ECX */
@@ -83,63 +84,63 @@ uint64_t x86_pmu_extra_mask(X86CPU *cpu, unsigned extra)
     }
 }
 
-/* 1: there is such a register, -1: there is none */
-static int x86_pmu_read(X86CPU *cpu, uint32_t msr, uint64_t *val)
+/* Is there such a register, and what is in it? */
+static bool x86_pmu_read(X86CPU *cpu, uint32_t msr, uint64_t *val)
 {
     CPUX86State *env = &cpu->env;
 
     if (!x86_pmu_msr_exists(cpu, msr)) {
-        return -1;
+        return false;
     }
     switch (msr) {
     case MSR_P6_PERFCTR0 ... MSR_P6_PERFCTR0 + PMU_GP - 1:
         *val = env->msr_gp_counters[msr - MSR_P6_PERFCTR0];
-        return 1;
+        return true;
     case MSR_IA32_A_PMC0 ... MSR_IA32_A_PMC0 + PMU_GP - 1:
         *val = env->msr_gp_counters[msr - MSR_IA32_A_PMC0];
-        return x86_pmu_full_write(env) ? 1 : -1;
+        return x86_pmu_full_write(env);
     case MSR_P6_EVNTSEL0 ... MSR_P6_EVNTSEL0 + PMU_GP - 1:
         *val = env->msr_gp_evtsel[msr - MSR_P6_EVNTSEL0];
-        return 1;
+        return true;
     case MSR_CORE_PERF_FIXED_CTR0 ... MSR_CORE_PERF_FIXED_CTR0 + PMU_FIXED - 1:
         *val = *x86_pmu_value(env, PMU_GP + msr - MSR_CORE_PERF_FIXED_CTR0);
-        return 1;
+        return true;
     case MSR_PERF_METRICS:
         *val = x86_topdown_read(cpu);
-        return x86_topdown_available(env) ? 1 : -1;
+        return x86_topdown_available(env);
     case MSR_CORE_PERF_FIXED_CTR_CTRL:
         *val = env->msr_fixed_ctr_ctrl;
-        return 1;
+        return true;
     case MSR_CORE_PERF_GLOBAL_CTRL:
         *val = env->msr_global_ctrl;
-        return 1;
+        return true;
     case MSR_CORE_PERF_GLOBAL_STATUS:
         *val = env->msr_global_status;
-        return 1;
+        return true;
     case MSR_CORE_PERF_GLOBAL_OVF_CTRL:
     case MSR_CORE_PERF_GLOBAL_STATUS_SET:
         *val = 0;
-        return 1;
+        return true;
     case MSR_CORE_PERF_GLOBAL_INUSE:
         *val = x86_pmu_inuse(env);
-        return 1;
+        return true;
     case MSR_IA32_PERF_CAPABILITIES:
         *val = env->features[FEAT_PERF_CAPABILITIES];
-        return env->features[FEAT_1_ECX] & CPUID_EXT_PDCM ? 1 : -1;
+        return env->features[FEAT_1_ECX] & CPUID_EXT_PDCM;
     case MSR_IA32_DEBUGCTL:
         *val = env->msr_debugctl;
-        return 1;
+        return true;
     case MSR_IA32_MISC_ENABLE:
         *val = env->msr_ia32_misc_enable | PMU_MISC_ENABLE;
-        return 1;
+        return true;
     case MSR_OFFCORE_RSP_0:
     case MSR_OFFCORE_RSP_1:
     case MSR_PEBS_LD_LAT:
     case MSR_PEBS_FRONTEND:
         *val = cpu->pmu->extra[x86_pmu_extra(msr)];
-        return 1;
+        return true;
     default:
-        return -1;
+        return false;
     }
 }
 
@@ -291,34 +292,47 @@ static bool x86_pmu_has_msr(X86CPU *cpu, uint32_t msr)
     }
 }
 
-int x86_pmu_rdmsr(CPUX86State *env, uint32_t msr, uint64_t *val, uintptr_t ra)
+static void x86_pmu_set_edx_eax(CPUX86State *env, uint64_t val)
+{
+    env->regs[R_EAX] = (uint32_t)val;
+    env->regs[R_EDX] = (uint32_t)(val >> 32);
+}
+
+bool x86_pmu_rdmsr(CPUX86State *env, uintptr_t ra)
 {
     X86CPU *cpu = env_archcpu(env);
-    int ret;
+    uint32_t msr = env->regs[R_ECX];
+    uint64_t val;
+    bool ok;
 
     if (!cpu->pmu || !x86_pmu_has_msr(cpu, msr)) {
-        return 0;
+        return false;
     }
     x86_pmu_fold(cpu, ra);
     x86_pmu_deliver(cpu);
-    ret = x86_pmu_read(cpu, msr, val);
-    trace_x86_pmu_rdmsr(CPU(cpu)->cpu_index, msr, ret > 0 ? *val : 0, ret > 0);
-    return ret;
+    ok = x86_pmu_read(cpu, msr, &val);
+    trace_x86_pmu_rdmsr(CPU(cpu)->cpu_index, msr, ok ? val : 0, ok);
+    if (!ok) {
+        raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
+    }
+    x86_pmu_set_edx_eax(env, val);
+    return true;
 }
 
-int x86_pmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
+bool x86_pmu_wrmsr(CPUX86State *env, uint64_t val, uintptr_t ra)
 {
     X86CPU *cpu = env_archcpu(env);
+    uint32_t msr = env->regs[R_ECX];
     uint64_t legal;
     bool ok;
 
     if (!cpu->pmu || !x86_pmu_has_msr(cpu, msr)) {
-        return 0;
+        return false;
     }
     ok = x86_pmu_writable(cpu, msr, &legal) && !(val & ~legal);
     trace_x86_pmu_wrmsr(CPU(cpu)->cpu_index, msr, val, ok);
     if (!ok) {
-        return -1;
+        raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
     }
     /*
      * An instruction counts if counting is on when it starts: WRMSR itself,
@@ -329,31 +343,30 @@ int x86_pmu_wrmsr(CPUX86State *env, uint32_t msr, uint64_t val, uintptr_t ra)
     x86_pmu_write(cpu, msr, val);
     x86_pmu_reconfigure(cpu);
     x86_pmu_deliver(cpu);
-    return 1;
+    return true;
 }
 
-bool x86_pmu_rdpmc(CPUX86State *env, uint32_t index, uint64_t *val,
-                   uintptr_t ra)
+bool x86_pmu_rdpmc(CPUX86State *env, uintptr_t ra)
 {
     X86CPU *cpu = env_archcpu(env);
-    uint32_t type = index >> 16;
+    uint32_t type = extract32(env->regs[R_ECX], 16, 16);
+    uint32_t index = extract32(env->regs[R_ECX], 0, 16);
+    bool metrics = type == PMU_RDPMC_METRICS;
 
-    index &= 0xffff;
     if (!cpu->pmu) {
         return false;
-    } else if (type == PMU_RDPMC_GP && index < cpu->pmu->gp) {
-        /* as it is */
-    } else if (type == PMU_RDPMC_FIXED && index < cpu->pmu->fixed) {
+    }
+    if (!(type == PMU_RDPMC_GP && index < cpu->pmu->gp) &&
+        !(type == PMU_RDPMC_FIXED && index < cpu->pmu->fixed) &&
+        !(metrics && index == 0 && x86_topdown_available(env))) {
+        raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
+    }
+    if (type == PMU_RDPMC_FIXED) {
         index += PMU_GP;
-    } else if (type == PMU_RDPMC_METRICS && index == 0 &&
-               x86_topdown_available(env)) {
-        /* as it is */
-    } else {
-        return false;
     }
     x86_pmu_fold(cpu, ra);
     x86_pmu_deliver(cpu);
-    *val = type == PMU_RDPMC_METRICS ? x86_topdown_read(cpu)
-                                     : *x86_pmu_value(env, index);
+    x86_pmu_set_edx_eax(env, metrics ? x86_topdown_read(cpu)
+                                     : *x86_pmu_value(env, index));
     return true;
 }
