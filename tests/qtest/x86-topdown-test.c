@@ -709,7 +709,7 @@ static void test_same_values_timer(void)
     };
 
     guest_check_runs(GUEST_CASE(td_values),
-                     SAPPHIRE_CONFIG | CONFIG_PRECISE | CONFIG_TIMER, args);
+                     SAPPHIRE_CONFIG | CONFIG_PRECISE | CONFIG_EXACT | CONFIG_TIMER, args);
 }
 
 static void test_replay(void)
@@ -721,7 +721,7 @@ static void test_replay(void)
 static void test_replay_precise(void)
 {
     guest_check_replay(GUEST_CASE(td_values),
-                       SAPPHIRE_CONFIG | CONFIG_PRECISE | CONFIG_TIMER,
+                       SAPPHIRE_CONFIG | CONFIG_PRECISE | CONFIG_EXACT | CONFIG_TIMER,
                        PRECISE);
 }
 

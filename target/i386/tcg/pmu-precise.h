@@ -57,6 +57,12 @@
  * @target: of the last time, of indirect branches
  * @returns: stack of return addresses, @top is where the next one goes
  * @loads: addresses, up to X86CPU.pmu_load (not migrated: looked up before)
+ * @lost: quarters of a slot that misses have cost (not migrated, like the
+ *        next three: they only predict deadlines)
+ * @window_slots: all quarters when @cost was last computed (not migrated)
+ * @window_lost: @lost then (not migrated)
+ * @cost: quarters for each of the accelerator's units of late, rounded up; 0 if
+ *        not yet known (not migrated)
  *
  * What translated code looks up comes first, where offsets are short. It gets
  * to @loads by X86CPU.pmu_load.
@@ -71,6 +77,10 @@ typedef struct X86PMUPrecise {
     uint8_t top;
     uint64_t loads[X86_PMU_LOADS] QEMU_ALIGNED(X86_PMU_LOADS_SIZE);
     uint64_t llc[X86_PMU_LLC_LINES];
+    uint64_t lost;
+    uint64_t window_slots;
+    uint64_t window_lost;
+    uint64_t cost;
 } X86PMUPrecise;
 
 #endif

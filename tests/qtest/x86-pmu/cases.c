@@ -1058,6 +1058,53 @@ static void case_count_interrupt(void)
 }
 
 /* EVTSEL and FIXED_CTR_CTRL while the others go on counting */
+#define FRACTION_TURNS      50
+
+/* Goes on with a counter from a saved value; returns the new one. */
+static uint64_t count_piece(unsigned counter, uint64_t saved,
+                            void (*body)(void))
+{
+    program(counter, EV_CYCLES | EVTSEL_OS);
+    wrmsr(MSR_A_PMC(counter), saved);
+    kernel(body, 0);
+    wrmsr(MSR_EVTSEL(counter), 0);
+    return rdmsr(MSR_A_PMC(counter));
+}
+
+/*
+ * Two programs take turns on a counter of cycles, which the kernel saves and
+ * restores, also into another counter. Each counts what it counts alone.
+ */
+static void case_count_fraction(void)
+{
+    uint64_t one = 0x1000, two = 0x200000, alone;
+    unsigned i;
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    for (i = 0; i < FRACTION_TURNS; i++) {
+        one = count_piece(i % 3, one, body_straight);
+        two = count_piece(i % 2, two, body_calls);
+    }
+    program(3, EV_CYCLES | EVTSEL_OS);
+    wrmsr(MSR_A_PMC(3), 0);
+    for (i = 0; i < FRACTION_TURNS; i++) {
+        kernel(body_straight, 0);
+    }
+    alone = rdmsr(MSR_A_PMC(3));
+    check("first program", NO_STEP, one - 0x1000, alone);
+    wrmsr(MSR_A_PMC(3), 0);
+    for (i = 0; i < FRACTION_TURNS; i++) {
+        kernel(body_calls, 0);
+    }
+    alone = rdmsr(MSR_A_PMC(3));
+    check("second program", NO_STEP, two - 0x200000, alone);
+
+    /* A value that was not saved has no fraction. */
+    check("anew", NO_STEP, count_piece(0, 0x5000, body_straight) - 0x5000,
+          count_piece(0, 0x7000, body_straight) - 0x7000);
+}
+
 static void case_count_switch(void)
 {
     const uint64_t all = 20 + KERNEL_INSNS, part = 10 + DISABLING_WRMSR;

@@ -76,6 +76,7 @@
     X(debug_reasons, "debug/reasons", 0)                                    \
     X(count_halt, "count/halt", 0)                                          \
     X(count_interrupt, "count/interrupt", 0)                                \
+    X(count_fraction, "count/fraction", 0)                                  \
     X(count_switch, "count/switch", 0)                                      \
     X(count_unknown, "count/unknown-event", 0)                              \
     X(count_cycles, "count/cycles", 0)                                      \

@@ -3257,6 +3257,10 @@ static void case_td_values(void)
         block_lines();
         print_counters();
 
+        if (is_precise() && !all_exact()) {
+            /* When these come depends on how code is divided into blocks */
+            continue;
+        }
         context("PMIs");
         start(FIXED_OS | FIXED_USR | FIXED_PMI);
         program_events(0, EVTSEL_OS | EVTSEL_USR);

@@ -180,11 +180,83 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
  * the last instruction of its block, or until after that if only the last one
  * overflows the counter. How code is divided into blocks depends on host time,
  * so all interrupts are exact with -icount, which promises to repeat a run.
+ *
+ * With the precise model, interrupts of whatever depends on misses are looser,
+ * see x86_pmu_precise_units().
  */
 static bool x86_pmu_interrupt_is_loose(X86CPU *cpu, const PMUConfig *c)
 {
     return c->event->source == SOURCE_CYCLES && !c->cmask && !c->edge &&
            !icount_enabled();
+}
+
+/* The value of a counter is about to go: keep the fraction that belongs to it. */
+static void x86_pmu_remember_fraction(X86CPU *cpu, unsigned counter)
+{
+    X86PMU *pmu = cpu->pmu;
+    X86PMURun *run = &pmu->run[counter];
+
+    if (run->rest) {
+        pmu->fraction[pmu->next_fraction] = (PMUFraction) {
+            .value = *x86_pmu_value(&cpu->env, counter),
+            .parts = run->rest,
+            .code = run->rest_of,
+        };
+        pmu->next_fraction = (pmu->next_fraction + 1) % PMU_FRACTIONS;
+        run->rest = 0;
+    }
+}
+
+/* Takes the fraction that belongs to a value of an event; 0 if there is none */
+static uint64_t x86_pmu_take_fraction(X86CPU *cpu, uint16_t code,
+                                      uint64_t value)
+{
+    X86PMU *pmu = cpu->pmu;
+    uint64_t parts = 0;
+    unsigned i;
+
+    for (i = 0; i < PMU_FRACTIONS && !parts; i++) {
+        PMUFraction *f = &pmu->fraction[i];
+
+        if (f->parts && f->code == code && f->value == value) {
+            parts = f->parts;
+            f->parts = 0;
+        }
+    }
+    /* It may come back in another counter than it was saved from */
+    for (i = 0; i < PMU_COUNTERS && !parts; i++) {
+        X86PMURun *run = &pmu->run[i];
+
+        if (!pmu->config[i].domains && run->rest_of == code &&
+            *x86_pmu_value(&cpu->env, i) == value) {
+            parts = run->rest;
+            run->rest = 0;
+        }
+    }
+    return parts;
+}
+
+/* A counter begins to count an event from a value that software has written. */
+static void x86_pmu_recall_fraction(X86CPU *cpu, unsigned counter)
+{
+    const PMUConfig *c = &cpu->pmu->config[counter];
+    X86PMURun *run = &cpu->pmu->run[counter];
+    uint64_t value = *x86_pmu_value(&cpu->env, counter);
+
+    run->rest_of = c->code;
+    run->rest = 0;
+    /* Software that writes 0 does not restore, but starts anew. */
+    if (value) {
+        run->rest = x86_pmu_take_fraction(cpu, c->code, value) %
+                    x86_pmu_event_parts(cpu, c->event);
+    }
+}
+
+void x86_pmu_write_counter(X86CPU *cpu, unsigned counter, uint64_t value)
+{
+    x86_pmu_remember_fraction(cpu, counter);
+    cpu->pmu->run[counter].written = true;
+    *x86_pmu_value(&cpu->env, counter) = value;
 }
 
 static void x86_pmu_freeze(X86CPU *cpu)
@@ -339,11 +411,15 @@ void x86_pmu_reconfigure(X86CPU *cpu)
             run->event = x86_pmu_event_sum(cpu, c.event, c.domains);
             run->cycles = x86_pmu_event_sum(cpu, x86_pmu_cycles, c.domains);
             run->got = 0;
-            if (run->rest_of != c.code ||
-                run->rest >= x86_pmu_event_parts(cpu, c.event)) {
-                run->rest_of = c.code;
-                run->rest = 0;
-            }
+        }
+        if (pmu->run[i].rest_of != c.code ||
+            pmu->run[i].rest >= x86_pmu_event_parts(cpu, c.event)) {
+            x86_pmu_remember_fraction(cpu, i);
+            pmu->run[i].written = true;
+        }
+        if (pmu->run[i].written) {
+            x86_pmu_recall_fraction(cpu, i);
+            pmu->run[i].written = false;
         }
     }
     x86_topdown_start(cpu);
@@ -391,6 +467,12 @@ static void x86_pmu_deadline(CPUState *cs)
     x86_pmu_trace_deadline(cpu);
 }
 
+/* Is the event a number of instructions? If so, no model changes it. */
+static bool x86_pmu_event_is_total(const PMUEvent *e)
+{
+    return e->source == SOURCE_TOTAL || e->source == SOURCE_BRANCH;
+}
+
 /*
  * Would a counter overflow in a block? Conditional branches are in its lanes,
  * but not whether they are taken.
@@ -405,8 +487,8 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
     uint64_t metrics = x86_topdown_left(cpu);
     unsigned i;
 
-    if (cpu->pmu_precise) {
-        /* What is missed in the block is not known yet */
+    if (cpu->pmu_precise && icount_enabled()) {
+        /* What is missed in the block is not known yet: be exact */
         return true;
     }
     memcpy(not_taken, now, sizeof(not_taken));
@@ -421,7 +503,8 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
         uint64_t most, sum, rest;
 
         if (!(c->domains & (1 << domain)) || !c->irq ||
-            (!loose && x86_pmu_interrupt_is_loose(cpu, c))) {
+            (!loose && x86_pmu_interrupt_is_loose(cpu, c)) ||
+            (cpu->pmu_precise && !x86_pmu_event_is_total(c->event))) {
             continue;
         }
         if (c->cmask || c->edge) {
@@ -437,7 +520,8 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
             return true;
         }
     }
-    return metrics && (pmu->config[PMU_SLOTS].domains & (1 << domain)) &&
+    return metrics && !cpu->pmu_precise &&
+           (pmu->config[PMU_SLOTS].domains & (1 << domain)) &&
            lanes[X86_COUNT_SLOTS] >= metrics;
 }
 

@@ -37,6 +37,7 @@
 #include "cpu.h"
 #include "accel/tcg/insn-count.h"
 #include "qemu/host-utils.h"
+#include "system/cpu-timers.h"
 #include "pmu-internal.h"
 
 /* For SOURCE_FORMULA: what the event counts */
@@ -878,6 +879,9 @@ int64_t x86_pmu_units_of(X86CPU *cpu, uint64_t quarters)
 {
     uint64_t least = X86_COUNT_INSN_SLOTS, most = least;
 
+    if (cpu->pmu_precise && !icount_enabled()) {
+        return x86_pmu_precise_units(cpu, quarters);
+    }
     if (cpu->pmu_precise) {
         /*
          * And a load, two lines of code, and a branch that are missed; for

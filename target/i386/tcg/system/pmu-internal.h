@@ -179,6 +179,7 @@ typedef struct X86PMUTopDown {
  * @rest: the fraction that it has not got yet, and which is kept while it does
  *        not count; in the parts that an event consists of
  * @rest_of: the event
+ * @written: software has written the counter since it counted last
  */
 typedef struct X86PMURun {
     uint64_t event;
@@ -186,7 +187,27 @@ typedef struct X86PMURun {
     uint64_t got;
     uint64_t rest;
     uint16_t rest_of;
+    bool written;
 } X86PMURun;
+
+/**
+ * PMUFraction: what a counter had counted beyond its value when software wrote
+ * another one into it; all of it is migrated
+ * @value: of the counter
+ * @parts: the fraction, as X86PMURun.rest
+ * @code: of the event
+ *
+ * Software that multiplexes counters, or switches between programs, saves the
+ * value of a counter and restores it later. The fraction comes back then.
+ */
+typedef struct PMUFraction {
+    uint64_t value;
+    uint64_t parts;
+    uint16_t code;
+} PMUFraction;
+
+/* How many values with a fraction are remembered; our decision */
+#define PMU_FRACTIONS           64
 
 /* How far the state of the CPU has been loaded from a migration stream */
 typedef enum PMUIncoming {
@@ -223,6 +244,8 @@ enum {
  * @config: what the counters count now, general before fixed (not migrated:
  *          the registers tell)
  * @run: see X86PMURun
+ * @fraction: see PMUFraction
+ * @next_fraction: index of the one to replace next
  * @version: of architectural performance monitoring (in @setup, like all
  *           up to @level)
  * @gp: number of general counters
@@ -245,6 +268,8 @@ enum {
 typedef struct X86PMU {
     PMUConfig config[PMU_COUNTERS];
     X86PMURun run[PMU_COUNTERS];
+    PMUFraction fraction[PMU_FRACTIONS];
+    uint8_t next_fraction;
     uint8_t version;
     uint8_t gp;
     uint8_t fixed;
@@ -330,6 +355,9 @@ void x86_pmu_reconfigure(X86CPU *cpu);
  * loaded: validate X86PMU.run, and let all counters go on from there.
  */
 void x86_pmu_continue(X86CPU *cpu);
+
+/* Software writes a counter, which loses its fraction unless it comes back. */
+void x86_pmu_write_counter(X86CPU *cpu, unsigned counter, uint64_t value);
 
 /*
  * Deliver a pending interrupt through the local APIC, if there is one. The
@@ -444,4 +472,11 @@ void x86_pmu_precise_new(X86CPU *cpu);
 void x86_pmu_precise_free(X86CPU *cpu);
 void x86_pmu_precise_reset(X86CPU *cpu);
 void x86_pmu_precise_drain(X86CPU *cpu);
+
+/*
+ * The accelerator's units after which to look at the PMU for a deadline in
+ * @quarters of a slot. Can be late by a block, or by more if the code suddenly
+ * misses far more than before.
+ */
+int64_t x86_pmu_precise_units(X86CPU *cpu, uint64_t quarters);
 #endif

@@ -48,7 +48,35 @@ static uint64_t precise_lose(X86CPU *cpu, unsigned domain, uint64_t cycles)
     uint64_t slots = 4 * cpu->pmu->width * cycles;
 
     cpu->insn_count.total[domain][X86_COUNT_SLOTS] += slots;
+    cpu->pmu_precise->lost += slots;
     return slots;
+}
+
+/*
+ * What code will miss is not known. The largest loss that is possible is
+ * hundreds of times the usual one, and deadlines by that would take thousands
+ * of looks at the PMU. So assume at most twice the cost of late, and look again
+ * after half of the way, in the end at each block.
+ */
+int64_t x86_pmu_precise_units(X86CPU *cpu, uint64_t quarters)
+{
+    enum { WINDOW = 4096, MOST = 32768 };
+    X86PMUPrecise *p = cpu->pmu_precise;
+    uint64_t slots = 0, all, units;
+    unsigned d;
+
+    for (d = 0; d < X86_COUNT_DOMAINS; d++) {
+        slots += cpu->insn_count.total[d][X86_COUNT_SLOTS];
+    }
+    all = slots - p->window_slots;
+    units = all - (p->lost - p->window_lost);
+    if (units >= WINDOW) {
+        p->cost = DIV_ROUND_UP(all, units);
+        p->window_slots = slots;
+        p->window_lost = p->lost;
+    }
+    units = quarters / (2 * MAX(p->cost, 1));
+    return MIN(MAX(units, 1), MOST);
 }
 
 static void precise_mispredict(CPUX86State *env, unsigned kind)

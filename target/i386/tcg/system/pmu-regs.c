@@ -215,20 +215,18 @@ static void x86_pmu_write(X86CPU *cpu, uint32_t msr, uint64_t val)
     switch (msr) {
     case MSR_P6_PERFCTR0 ... MSR_P6_PERFCTR0 + PMU_GP - 1:
         /* The upper half is ignored, and the sign of the lower extended */
-        env->msr_gp_counters[msr - MSR_P6_PERFCTR0] = (int32_t)val &
-                                                      cpu->pmu->mask;
-        cpu->pmu->run[msr - MSR_P6_PERFCTR0].rest = 0;
+        x86_pmu_write_counter(cpu, msr - MSR_P6_PERFCTR0,
+                              (int32_t)val & cpu->pmu->mask);
         break;
     case MSR_IA32_A_PMC0 ... MSR_IA32_A_PMC0 + PMU_GP - 1:
-        env->msr_gp_counters[msr - MSR_IA32_A_PMC0] = val;
-        cpu->pmu->run[msr - MSR_IA32_A_PMC0].rest = 0;
+        x86_pmu_write_counter(cpu, msr - MSR_IA32_A_PMC0, val);
         break;
     case MSR_P6_EVNTSEL0 ... MSR_P6_EVNTSEL0 + PMU_GP - 1:
         env->msr_gp_evtsel[msr - MSR_P6_EVNTSEL0] = val;
         break;
     case MSR_CORE_PERF_FIXED_CTR0 ... MSR_CORE_PERF_FIXED_CTR0 + PMU_FIXED - 1:
-        *x86_pmu_value(env, PMU_GP + msr - MSR_CORE_PERF_FIXED_CTR0) = val;
-        cpu->pmu->run[PMU_GP + msr - MSR_CORE_PERF_FIXED_CTR0].rest = 0;
+        x86_pmu_write_counter(cpu, PMU_GP + msr - MSR_CORE_PERF_FIXED_CTR0,
+                              val);
         if (msr == MSR_CORE_PERF_FIXED_CTR3) {
             x86_topdown_restart(cpu);
         }

@@ -208,6 +208,19 @@ static const VMStateDescription vmstate_run = {
         VMSTATE_UINT64(got, X86PMURun),
         VMSTATE_UINT64(rest, X86PMURun),
         VMSTATE_UINT16(rest_of, X86PMURun),
+        VMSTATE_BOOL(written, X86PMURun),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
+static const VMStateDescription vmstate_fraction = {
+    .name = "cpu/tcg_pmu/fraction",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT64(value, PMUFraction),
+        VMSTATE_UINT64(parts, PMUFraction),
+        VMSTATE_UINT16(code, PMUFraction),
         VMSTATE_END_OF_LIST()
     }
 };
@@ -223,6 +236,9 @@ static const VMStateDescription vmstate_state = {
                              X86_COUNT_DOMAINS * X86_COUNT_TOTALS),
         VMSTATE_STRUCT_ARRAY(run, X86PMU, PMU_COUNTERS, 1, vmstate_run,
                              X86PMURun),
+        VMSTATE_STRUCT_ARRAY(fraction, X86PMU, PMU_FRACTIONS, 1,
+                             vmstate_fraction, PMUFraction),
+        VMSTATE_UINT8(next_fraction, X86PMU),
         VMSTATE_UINT64_ARRAY(extra, X86PMU, PMU_EXTRA_MSRS),
         VMSTATE_UINT64_2DARRAY(missed, X86PMU, X86_COUNT_DOMAINS,
                                PMU_MISSED_KINDS),
@@ -435,6 +451,7 @@ int x86_pmu_post_load(X86CPU *cpu)
     env->msr_global_ctrl &= x86_pmu_ctrl_mask(env);
     env->msr_global_status &= x86_pmu_status_mask(env);
     env->msr_debugctl &= PMU_DEBUGCTL_MASK;
+    cpu->pmu->next_fraction %= PMU_FRACTIONS;
     for (i = 0; i < PMU_EXTRA_MSRS; i++) {
         cpu->pmu->extra[i] &= x86_pmu_extra_mask(cpu, i);
     }
