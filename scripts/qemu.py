@@ -18,6 +18,7 @@ import tree
 import ui
 
 TARGETS = ('aarch64', 'ppc64', 'x86_64')
+COMPILED = ('i386',)     # shares our code, so that it must compile and start; not installed
 PROGRAMS = [*(f'qemu-system-{t}' for t in TARGETS), 'qemu-img']
 PLUGIN = 'tests/tcg/plugins/libinsn.so'      # counts instructions
 PNOR = 'pc-bios/pnv-pnor/'        # the tool for powernv's flash images, its tests, an image
@@ -93,6 +94,7 @@ def goals(kind):
         return ['qemu-system-x86_64', PLUGIN]
     found = list(PROGRAMS)
     if kind == 'qemu':
+        found += [f'qemu-system-{t}' for t in COMPILED]
         found += [m[1] for f in tree.overlay_files()
                   if (m := re.fullmatch(r'(tests/qtest/[\w-]*-(?:test|bench))\.c', f))]
         found += [PNOR + name for name in ('pnv-pnor', 'test-pnv-pnor', 'pnv-pnor-imc.bin')]
@@ -102,7 +104,7 @@ def goals(kind):
 def configure(kind, src):
     build, stamp = folder(kind), folder(kind).parent / 'configured'
     plugins = kind == 'plugins'
-    targets = TARGETS[-1:] if plugins else TARGETS
+    targets = TARGETS[-1:] if plugins else TARGETS + COMPILED if kind == 'qemu' else TARGETS
     options = list(OPTIONS) + [f'--target-list={",".join(f"{t}-softmmu" for t in targets)}']
     if plugins:
         options.append('--enable-plugins')
