@@ -709,7 +709,8 @@ static void test_same_values_timer(void)
     };
 
     guest_check_runs(GUEST_CASE(td_values),
-                     SAPPHIRE_CONFIG | CONFIG_PRECISE | CONFIG_EXACT | CONFIG_TIMER, args);
+                     SAPPHIRE_CONFIG | CONFIG_PRECISE | CONFIG_EXACT |
+                     CONFIG_TIMER, args);
 }
 
 static void test_replay(void)
@@ -721,8 +722,8 @@ static void test_replay(void)
 static void test_replay_precise(void)
 {
     guest_check_replay(GUEST_CASE(td_values),
-                       SAPPHIRE_CONFIG | CONFIG_PRECISE | CONFIG_EXACT | CONFIG_TIMER,
-                       PRECISE);
+                       SAPPHIRE_CONFIG | CONFIG_PRECISE | CONFIG_EXACT |
+                       CONFIG_TIMER, PRECISE);
 }
 
 /* ------------------------------------------------------------ Migration */

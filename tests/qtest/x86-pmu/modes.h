@@ -18,21 +18,4 @@
 /* The vector by which V86 code ends */
 #define MODES_EXIT          0x82
 
-#ifndef __ASSEMBLER__
-
-void body_sse(void);
-void body_avx(void);
-void body_exchange(void);
-void body_no_access(void);
-void body_vmmcall(void);
-void body_io_breakpoint(void);
-void run_mode(uint64_t entry);
-extern char modes_start[], modes_end[], modes_enable[];
-extern char modes_compat_32[], modes_compat_16[], modes_into_32[];
-extern char modes_into_16[], modes_legacy_32[], modes_real[], modes_v86[];
-extern char modes_v86_exit[];
-extern uint64_t modes_area[];
-
-#endif
-
 #endif

@@ -190,7 +190,7 @@ static bool x86_pmu_interrupt_is_loose(X86CPU *cpu, const PMUConfig *c)
            !icount_enabled();
 }
 
-/* The value of a counter is about to go: keep the fraction that belongs to it. */
+/* The value of a counter is about to go: keep the fraction that it has. */
 static void x86_pmu_remember_fraction(X86CPU *cpu, unsigned counter)
 {
     X86PMU *pmu = cpu->pmu;

@@ -246,16 +246,15 @@ enum {
  * @run: see X86PMURun
  * @fraction: see PMUFraction
  * @next_fraction: index of the one to replace next
- * @version: of architectural performance monitoring (in @setup, like all
- *           up to @level)
- * @gp: number of general counters
- * @fixed: number of fixed counters
- * @counter_width: bits of all counters
- * @mask: the same as a mask
- * @width: slots per cycle
- * @arch: whose events it has
- * @model: where the categories of slots come from
- * @level: of PERF_METRICS, 1 or 2
+ * @version: of architectural performance monitoring (migrated in @setup)
+ * @gp: number of general counters (migrated in @setup)
+ * @fixed: number of fixed counters (migrated in @setup)
+ * @counter_width: bits of all counters (migrated in @setup)
+ * @mask: @counter_width as a mask (migrated in @setup)
+ * @width: slots per cycle (migrated in @setup)
+ * @arch: whose events it has (migrated in @setup)
+ * @model: where the categories of slots come from (migrated in @setup)
+ * @level: of PERF_METRICS, 1 or 2 (migrated in @setup)
  * @in_init: the current reset is an INIT (not migrated: false between resets)
  * @irq_pending: an interrupt to be delivered by the vCPU's thread
  * @topdown: see X86PMUTopDown
