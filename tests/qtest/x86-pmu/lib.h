@@ -376,7 +376,6 @@ extern char modes_into_16[], modes_legacy_32[], modes_real[], modes_v86[];
 extern char modes_v86_exit[];
 extern uint64_t modes_area[];
 
-
 /* modes.c */
 #define X(sym, path, flags) void case_##sym(void);
 MODES_CASES(X)
