@@ -351,6 +351,6 @@ void arm_pmu_ext_contextidr(ARMCPU *cpu, uint32_t *el1, uint32_t *el2)
     CPUARMState *env = &cpu->env;
 
     /* The vCPU thread writes these without the BQL; any recent value will do */
-    *el1 = qatomic_read(&env->cp15.contextidr_el[1]);
-    *el2 = qatomic_read(&env->cp15.contextidr_el[2]);
+    *el1 = qatomic_read__nocheck(&env->cp15.contextidr_el[1]);
+    *el2 = qatomic_read__nocheck(&env->cp15.contextidr_el[2]);
 }

@@ -99,7 +99,7 @@ static void pmu_insn_work(CPUState *cs, run_on_cpu_data asked_at)
          * With -icount only this CPU has been executing since then, and how
          * much is known. It belongs to the time that the asker has seen.
          */
-        cpu->insn_count.total[0][0] += icount_get_raw() - asked_at.host_ulong;
+        cpu->insn_count.total[0][0] += icount_get_raw() - asked_at.target_ptr;
     }
     cpu->pmu_insn_pending = false;
     cpu->pmu_insn_late = false;
@@ -131,7 +131,8 @@ void pmu_insn_update(CPUARMState *env)
         cpu->pmu_insn_pending = true;
         if (icount_enabled() && qatomic_read(&cs->running)) {
             cpu->pmu_insn_late = in_use;
-            now = RUN_ON_CPU_HOST_ULONG(icount_get_raw());
+            /* This type has 64 bits on all hosts, unlike unsigned long */
+            now = RUN_ON_CPU_TARGET_PTR(icount_get_raw());
         }
         async_run_on_cpu(cs, pmu_insn_work, now);
     }
