@@ -20,7 +20,12 @@ NAN = re.compile(r'tma_info_inst_mix_ip(arith.*|flop|swpf|pause)$|tma_info_pipel
 SCRIPT = r'''
 for metric in $(perf list --raw-dump metric 2> /dev/null | tr ' ' '\n' | grep -E "$WANTED"); do
     part "metric $metric"
-    perf stat -x, -M $metric topdown branches 1
+    # A metric of more events than counters has a number when all have had their turn.
+    for turns in 1 4 16; do
+        perf stat -x, -o /tmp/stat -M $metric topdown branches $turns
+        grep -q nan /tmp/stat || break
+    done
+    cat /tmp/stat
 done
 '''
 WANTED = (r'^tma_(core_bound|memory_bound|heavy_operations|light_operations|dram_bound|'
