@@ -15,7 +15,8 @@ NAN = re.compile(r'tma_info_inst_mix_ip(arith.*|flop|swpf|pause)$|tma_info_pipel
                  r'tma_info_frontend_ipunknown_branch$|tma_info_bad_spec_ipmisp_(indirect|ret)$|'
                  r'tma_(contested_accesses|data_sharing)$|tma_info_bottleneck_|'
                  # More events than counters: some of them can miss their turn in a short run.
-                 r'tma_info_bad_spec_branch_misprediction_cost$')
+                 r'tma_(l[123]_bound|dram_bound|mem_latency|memory_bound|core_bound)$|'
+                 r'tma_(fb_full|info_memory_.*|info_bad_spec_.*)$')
 # Metrics by what they are made of; those of uncore, power, and floating point are not asked for.
 SCRIPT = r'''
 for metric in $(perf list --raw-dump metric 2> /dev/null | tr ' ' '\n' | grep -E "$WANTED"); do
