@@ -362,20 +362,6 @@ typedef struct GuestCase {
     const char *path;
 } GuestCase;
 
-/* modes.S */
-void body_sse(void);
-void body_avx(void);
-void body_exchange(void);
-void body_no_access(void);
-void body_vmmcall(void);
-void body_io_breakpoint(void);
-void run_mode(uint64_t entry);
-extern char modes_start[], modes_end[], modes_enable[];
-extern char modes_compat_32[], modes_compat_16[], modes_into_32[];
-extern char modes_into_16[], modes_legacy_32[], modes_real[], modes_v86[];
-extern char modes_v86_exit[];
-extern uint64_t modes_area[];
-
 /* modes.c */
 #define X(sym, path, flags) void case_##sym(void);
 MODES_CASES(X)
