@@ -94,8 +94,9 @@ class Reset(unittest.TestCase):
             log = f'{top}/log'
             status, lines = functional.in_guest(
                 'echo up\nsleep 1\n'
-                'perf record -q -a -o /tmp/data -e trace_imc/trace_cycles/ -c 1 spin two 3 &\n'
-                'sleep 2\necho running\nwait\n'
+                # perf runs the program once it has started the trace.
+                'perf record -q -a -o /tmp/data -e trace_imc/trace_cycles/ -c 1 '
+                "sh -c 'spin two 3 & sleep 1; echo running; wait'\n"
                 f'perf stat -x, -C 2 -e core_imc/{USER[machine]}/ taskset -c 2 spin count 100 2>&1',
                 'power', hear, machine=machine, smp=SMP,
                 args=['-action', 'reboot=reset', '-qmp', f'unix:{top}/qmp,server=on,wait=off',
