@@ -22,12 +22,15 @@ class Result(unittest.TestResult):
         super().__init__()
         self.count = 0
 
-    def _line(self, status, test, extra=''):
+    def _line(self, status, test, extra='', trace=''):
         self.count += 1
         name = (test.shortDescription() or test.id()).replace('#', '')
         if hasattr(test, '_subDescription'):
             name += ' ' + test._subDescription()
         print(f'{status} {self.count} - {name}{extra}', flush=True)
+        if trace:
+            # Meson shows what a failed test writes here, and hides the comments of TAP.
+            print(f'\n{name}:\n{trace}', file=sys.stderr, flush=True)
 
     def addSuccess(self, test):
         self._line('ok', test)
@@ -37,22 +40,18 @@ class Result(unittest.TestResult):
 
     def addFailure(self, test, err):
         super().addFailure(test, err)
-        self._line('not ok', test)
-        for line in self.failures[-1][1].splitlines():
-            print('#  ', line, flush=True)
+        self._line('not ok', test, trace=self.failures[-1][1])
 
     def addError(self, test, err):
         super().addError(test, err)
-        self._line('not ok', test)
-        for line in self.errors[-1][1].splitlines():
-            print('#  ', line, flush=True)
+        self._line('not ok', test, trace=self.errors[-1][1])
 
     def addSubTest(self, test, subtest, err):
         super().addSubTest(test, subtest, err)
-        self._line('not ok' if err else 'ok', subtest)
         if err:
-            for line in self._exc_info_to_string(err, test).splitlines():
-                print('#  ', line, flush=True)
+            self._line('not ok', subtest, trace=self._exc_info_to_string(err, test))
+        else:
+            self._line('ok', subtest)
 
 
 def main(argv):

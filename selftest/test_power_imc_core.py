@@ -15,6 +15,14 @@ def spin(cpu, millions):
     return f'sh -c "taskset -c {cpu} spin count {millions}; sleep 0.1"'
 
 
+def counting(options):
+    """Let perf count until it is killed ($pid), and wait until it does."""
+    # perf starts its program once it counts, which takes it long on a loaded host.
+    return ('rm -f /tmp/counting\n'
+            f"perf stat {options} sh -c 'touch /tmp/counting; exec sleep 1000' & pid=$!\n"
+            'until [ -e /tmp/counting ]; do sleep 0.1; done\n')
+
+
 class Threads(Names):
     """Two cores with two threads each."""
 
@@ -69,15 +77,15 @@ class Threads(Names):
             self.assertGreater(found.get(cpu, 0), 0.3 * 3000, lines)
 
     @part(lambda cls: (
-        f'perf stat -a -e {cls.event("core", "clock")} sleep 1000 & pid=$!\nsleep 1\n'
-        f'perf stat -e {cls.event("thread", "user")} true && exit 1\n'
+        counting(f'-a -e {cls.event("core", "clock")}')
+        + f'perf stat -e {cls.event("thread", "user")} true && exit 1\n'
         + record('', 'true') + ' && exit 2\n'
         f'perf stat -a -e {cls.event("core", "clock")} sleep 0.1 || exit 3\n'
         f'perf stat -a -e {cls.e("nest")} sleep 0.1 || exit 4\n'
         'kill $pid; wait\n'
         f'perf stat -e {cls.event("thread", "user")} true || exit 4\n'
-        f'perf stat -e {cls.event("thread", "user")} sleep 1000 & pid=$!\nsleep 1\n'
-        f'perf stat -a -e {cls.event("core", "clock")} sleep 0.1 && exit 5\n'
+        + counting(f'-e {cls.event("thread", "user")}')
+        + f'perf stat -a -e {cls.event("core", "clock")} sleep 0.1 && exit 5\n'
         'kill $pid; wait; true'))
     def test_busy(self, lines):
         """core, thread and trace exclude each other: EBUSY; the nest goes with each"""
