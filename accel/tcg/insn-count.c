@@ -22,7 +22,7 @@ QEMU_BUILD_BUG_ON(INSN_COUNT_MAX_UNITS + INSN_COUNT_INSN_UNITS >=
                   1 << (63 - INSN_COUNT_UNITS_SHIFT));
 QEMU_BUILD_BUG_ON(CF_INSN_COUNT !=
                   INSN_COUNT_UNITS << CF_INSN_COUNT_SHIFT ||
-                  INSN_COUNT_WORD(INSN_COUNT_WORDS) << CF_INSN_COUNT_SHIFT >
+                  2u << INSN_COUNT_WORD_BITS << CF_INSN_COUNT_SHIFT >
                   1 << CF_CLUSTER_SHIFT);
 
 /* For how many units blocks may go on to count what is no longer wanted */
@@ -67,11 +67,11 @@ static void insn_count_set_cflags(CPUState *cpu, unsigned counted)
 {
     qatomic_set(&insn_count_state(cpu)->counted, counted);
     cpu->tcg_cflags = deposit32(cpu->tcg_cflags, CF_INSN_COUNT_SHIFT,
-                                INSN_COUNT_WORDS + 1, counted);
+                                INSN_COUNT_WORD_BITS + 1, counted);
     if (cpu->cflags_next_tb != -1) {
         cpu->cflags_next_tb = deposit32(cpu->cflags_next_tb,
                                         CF_INSN_COUNT_SHIFT,
-                                        INSN_COUNT_WORDS + 1, counted);
+                                        INSN_COUNT_WORD_BITS + 1, counted);
     }
 }
 

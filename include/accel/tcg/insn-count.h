@@ -82,8 +82,8 @@
 #include "qemu/seqlock.h"
 
 #define INSN_COUNT_DOMAINS      4
-#define INSN_COUNT_WORDS        4
-#define INSN_COUNT_LANES        20
+#define INSN_COUNT_WORDS        6
+#define INSN_COUNT_LANES        32
 
 /* Where the units left begin in word 0 */
 #define INSN_COUNT_UNITS_SHIFT  46
@@ -93,9 +93,14 @@
 #define INSN_COUNT_TB_UNITS     UINT16_MAX
 #define INSN_COUNT_MAX_UNITS    ((1 << 17) - 1 - INSN_COUNT_INSN_UNITS)
 
-/* What is counted, a bit mask: always the units; the lanes of words */
+/*
+ * What is counted, a bit mask: always the units; the lanes of words. There are
+ * no more bits in cflags than for four words. The last bit stands for all later
+ * words, too; a block without lanes of a word has no code for it.
+ */
 #define INSN_COUNT_UNITS        1u
-#define INSN_COUNT_WORD(word)   (2u << (word))
+#define INSN_COUNT_WORD_BITS    4
+#define INSN_COUNT_WORD(word)   (2u << MIN(word, INSN_COUNT_WORD_BITS - 1))
 
 /* No deadline */
 #define INSN_COUNT_NEVER        INT64_MAX

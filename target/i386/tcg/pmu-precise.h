@@ -17,6 +17,11 @@
  * twice in a row changes nothing the second time: an instruction that starts
  * again, or a block that ends elsewhere, makes no difference.
  *
+ * TLBs are looked up when a line misses the first level of the caches: these
+ * have no more lines than the second level of the TLBs has pages. A walk of the
+ * page tables takes a part of the time that the miss of the line costs. TLBs
+ * are never flushed, as if each program had its own PCID.
+ *
  * The sizes are our decision: those of small cores, so that programs for
  * tests can be small, too. Everything is direct mapped.
  *
@@ -31,6 +36,9 @@
 #define X86_PMU_LINE_BITS   6
 #define X86_PMU_L1_LINES    512         /* 32 KiB */
 #define X86_PMU_LLC_LINES   32768       /* 2 MiB */
+#define X86_PMU_PAGE_BITS   12          /* whatever the page tables say */
+#define X86_PMU_TLB         64
+#define X86_PMU_STLB        1024
 #define X86_PMU_GSHARE      4096
 #define X86_PMU_TARGETS     512
 #define X86_PMU_RETURNS     16
@@ -54,6 +62,8 @@
  * @l1i: addresses of lines
  * @gshare: counters of two bits; taken from 2 on
  * @l1d, @llc: line numbers plus 1
+ * @itlb, @dtlb: page numbers plus 1
+ * @stlb: the same, of the second level, for code and data
  * @target: of the last time, of indirect branches
  * @returns: stack of return addresses, @top is where the next one goes
  * @loads: addresses, up to X86CPU.pmu_load (not migrated: looked up before)
@@ -77,6 +87,9 @@ typedef struct X86PMUPrecise {
     uint8_t top;
     uint64_t loads[X86_PMU_LOADS] QEMU_ALIGNED(X86_PMU_LOADS_SIZE);
     uint64_t llc[X86_PMU_LLC_LINES];
+    uint64_t itlb[X86_PMU_TLB];
+    uint64_t dtlb[X86_PMU_TLB];
+    uint64_t stlb[X86_PMU_STLB];
     uint64_t lost;
     uint64_t window_slots;
     uint64_t window_lost;

@@ -35,6 +35,14 @@ enum {
     X86_COUNT_CLEARS,       /* far branches, serialising instructions */
     X86_COUNT_HEAVY,        /* instructions that are heavy operations */
     X86_COUNT_CORE,         /* whole slots that are core bound */
+    X86_COUNT_DIVIDES,      /* divisions and square roots */
+    /* Floating point, in the order of FP_ARITH_INST_RETIRED's unit mask */
+    X86_COUNT_FP_SCALAR_DOUBLE,
+    X86_COUNT_FP_SCALAR_SINGLE,
+    X86_COUNT_FP_128_DOUBLE,
+    X86_COUNT_FP_128_SINGLE,
+    X86_COUNT_FP_256_DOUBLE,
+    X86_COUNT_FP_256_SINGLE,
     X86_COUNT_LANES,
 
     /* Totals that have no lane: the precise model adds to them */
@@ -42,6 +50,10 @@ enum {
     X86_COUNT_LLC_MISS,
     X86_COUNT_MISPREDICT,   /* slots */
     X86_COUNT_FETCH_LAT,    /* slots */
+    X86_COUNT_DTLB_HIT,     /* loads that only the second level translates */
+    X86_COUNT_DTLB_WALK,    /* loads that walk the page tables */
+    X86_COUNT_ITLB_HIT,     /* the same for lines of code */
+    X86_COUNT_ITLB_WALK,
     X86_COUNT_TOTALS,
 
     X86_COUNT_KERNEL = 0,
@@ -59,8 +71,10 @@ enum {
     X86_PRICE_RESTEER = 4,
     X86_PRICE_L1_MISS = 8,
     X86_PRICE_LLC_MISS = 30,
+    X86_PRICE_WALK = 6,         /* a part of the price of the L1 miss */
     X86_PRICE_CLEAR = 20,
     X86_PRICE_LOOP = 6,
+    X86_PRICE_DIVIDE = 10,
 };
 
 /*

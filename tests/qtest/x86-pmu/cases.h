@@ -153,6 +153,7 @@
     X(td_cycles, "events/cycles-of-categories", 0)                          \
     X(td_identities, "events/identities", 0)                                \
     X(td_divides, "events/divisions", 0)                                    \
+    X(td_fp, "events/floating-point", 0)                                    \
     X(td_model_overflow, "events/overflow-of-models", 0)                    \
     X(td_extra, "registers/offcore-and-pebs", 0)                            \
     X(td_offcore, "events/offcore", 0)                                      \
@@ -163,6 +164,7 @@
     X(tdp_prices, "precise/price-of-what-hits", CASE_PRECISE)               \
     X(tdp_programs, "precise/each-program-its-category", CASE_PRECISE)      \
     X(tdp_data, "precise/data-caches", CASE_PRECISE)                        \
+    X(tdp_pages, "precise/pages", CASE_PRECISE)                             \
     X(tdp_code, "precise/code-cache", CASE_PRECISE)                         \
     X(tdp_branches, "precise/conditional-branches", CASE_PRECISE)           \
     X(tdp_returns, "precise/returns", CASE_PRECISE)                         \

@@ -257,6 +257,59 @@ BLOCK avx
     vsqrtss %xmm2, %xmm1, %xmm0
     END_BLOCK
 
+/*
+ * Floating-point arithmetic, for FP_ARITH_INST_RETIRED. Dot products and fused
+ * multiply-adds count twice; moves, logic, comparisons, conversions, rounding
+ * and integers do not count.
+ */
+BLOCK fp
+    addsd   %xmm1, %xmm0
+    maxsd   %xmm1, %xmm0
+    sqrtsd  %xmm1, %xmm0
+    subss   %xmm1, %xmm0
+    rcpss   %xmm1, %xmm0
+    mulpd   %xmm1, %xmm0
+    haddpd  %xmm1, %xmm0
+    addsubpd %xmm1, %xmm0
+    dppd    $0x31, %xmm1, %xmm0
+    minps   %xmm1, %xmm0
+    rsqrtps %xmm1, %xmm0
+    hsubps  %xmm1, %xmm0
+    addsubps %xmm1, %xmm0
+    dpps    $0xf1, %xmm1, %xmm0
+    divps   %xmm1, %xmm0
+    movaps  %xmm1, %xmm0
+    andps   %xmm1, %xmm0
+    cmpltsd %xmm1, %xmm0
+    ucomisd %xmm1, %xmm0
+    cvtsi2sd %eax, %xmm0
+    unpcklps %xmm1, %xmm0
+    roundps $0, %xmm1, %xmm0
+    paddd   %xmm1, %xmm0
+    END_BLOCK
+
+BLOCK fp_avx
+    vsubsd  %xmm2, %xmm1, %xmm0
+    vfnmsub231sd %xmm2, %xmm1, %xmm0
+    vminss  %xmm2, %xmm1, %xmm0
+    vfmadd213ss %xmm2, %xmm1, %xmm0
+    vsqrtpd %xmm1, %xmm0
+    vfmaddsub132ps %xmm2, %xmm1, %xmm0
+    vaddpd  %ymm2, %ymm1, %ymm0
+    vaddsubpd %ymm2, %ymm1, %ymm0
+    vfmadd132pd %ymm2, %ymm1, %ymm0
+    vfmsubadd231pd %ymm2, %ymm1, %ymm0
+    vmulps  %ymm2, %ymm1, %ymm0
+    vhaddps %ymm2, %ymm1, %ymm0
+    vdpps   $0xf1, %ymm2, %ymm1, %ymm0
+    vrcpps  %ymm1, %ymm0
+    vfmadd132ps %ymm2, %ymm1, %ymm0
+    vmovaps %ymm1, %ymm0
+    vandpd  %ymm2, %ymm1, %ymm0
+    vpermilps $1, %ymm1, %ymm0
+    vcmpltpd %ymm2, %ymm1, %ymm0
+    END_BLOCK
+
 BLOCK cpuid
     .rept   4
     xor     %eax, %eax
@@ -547,6 +600,8 @@ td_loose_hlt:
     nop
     ret
 
+/* In one page, because blocks end with their page */
+    .balign 128
 BODY td_loose_fault
     .rept   LOOSE_NOPS
     nop

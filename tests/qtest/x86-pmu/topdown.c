@@ -27,6 +27,9 @@
 #define LINES(bytes)        ((bytes) / LINE)
 #define L1_SIZE             0x8000
 #define LLC_SIZE            0x200000
+#define PAGE                0x1000
+#define TLB_PAGES           64
+#define STLB_PAGES          1024
 /* Memory that nobody else loads from */
 #define CHASE_AREA          GUEST_DATA_AREA
 #define LINES_AREA          (GUEST_DATA_AREA + 0x400000)
@@ -71,6 +74,7 @@ typedef struct Code {
 #define L1D_MISS_CYCLES     8
 #define LLC_MISS_CYCLES     30      /* on top */
 #define L1I_MISS_CYCLES     8
+#define WALK_CYCLES         6       /* of those of the line that missed */
 
 /* A cycle has as many slots as the CPU is wide, and a slot four quarters. */
 #define CYCLES(n)           (8 * 4 * (n))
@@ -1884,29 +1888,22 @@ static void case_td_identities(void)
     context("");
 }
 
-/*
- * 10 cycles each. LOOP and PAUSE are core bound, too; where both were executed
- * before, some of them are taken for divisions.
- */
+/* 10 cycles each, and none of LOOP and PAUSE, which are core bound, too */
 static void case_td_divides(void)
 {
     uint64_t event = arch() == SKL ? 0x0114 : arch() == ICL ? 0x0914 : 0x09b0;
     int i;
 
+    enable_vectors(true);
     for (i = 0; i < ARRAY_SIZE(blocks); i++) {
-        if (is_vector(&blocks[i])) {
-            continue;
-        }
         context(blocks[i].name);
         start(FIXED_OS);
         program(0, event | F(1) | EVTSEL_OS);
         blocks[i].run();
-        check_range("cycles of divisions", NO_STEP, rdmsr(MSR_PMC(0)),
-                    10 * blocks[i].code.n[DIVIDE],
-                    10 * blocks[i].code.n[DIVIDE] +
-                    10 * (blocks[i].code.n[PAUSE] * 8 +
-                          blocks[i].code.n[LOOP]));
+        check("cycles of divisions", NO_STEP, rdmsr(MSR_PMC(0)),
+              10 * blocks[i].code.n[DIVIDE]);
     }
+    enable_vectors(false);
     context("");
 }
 
@@ -2155,6 +2152,50 @@ static void start_event(uint16_t code, unsigned n, uint64_t rings)
     apic_write(APIC_LVTPC, LVT_NMI);
     program(2, code | rings | EVTSEL_INT);
     wrmsr(MSR_A_PMC(2), negative(n));
+}
+
+static void case_td_fp(void)
+{
+    enum { FP_LANES = 6 };
+    static const struct {
+        const char *name;
+        void (*run)(void);
+        uint8_t n[FP_LANES];            /* by the bits of the unit mask */
+    } t[] = {
+        { "SSE", block_fp, { 3, 2, 5, 7 } },
+        { "AVX", block_fp_avx, { 3, 3, 1, 2, 6, 7 } },
+    };
+    /* Kinds of 512 bits are there, and nothing does them. */
+    static const uint8_t umasks[] = {
+        0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x03, 0x18, 0x60, 0xfc,
+    };
+    Cpu *cpu = this_cpu();
+    int i, j, bit;
+
+    enable_vectors(true);
+    for (i = 0; i < ARRAY_SIZE(t); i++) {
+        context(t[i].name);
+        for (j = 0; j < ARRAY_SIZE(umasks); j++) {
+            uint64_t n = 0;
+
+            for (bit = 0; bit < FP_LANES; bit++) {
+                n += umasks[j] & (1 << bit) ? t[i].n[bit] : 0;
+            }
+            /* With others, or alone */
+            start(j % 2 ? FIXED_OS : 0);
+            program(0, 0xc7 | umasks[j] << 8 | EVTSEL_OS);
+            t[i].run();
+            check("operations", umasks[j], rdmsr(MSR_PMC(0)), n);
+        }
+        /* Those that count twice step over the last but one count. */
+        for (j = 1; j <= t[i].n[1] + 1; j++) {
+            start_event(0x02c7, j, EVTSEL_OS);
+            t[i].run();
+            check("interrupts", j, cpu->pmis, j <= t[i].n[1]);
+        }
+    }
+    enable_vectors(false);
+    context("");
 }
 
 /* Counters are frozen when the PMI comes, not when it is due. */
@@ -2759,6 +2800,76 @@ static void case_tdp_data(void)
     check_lines("two lines, more apart", area, 2, L1_SIZE + LINE, 10, 2, 2);
     area += LINE;
     check_lines("two lines, LLC apart", area, 2, LLC_SIZE, 10, 20, 20);
+}
+
+/* Pages: what the first level lacks and the second has, and walks */
+static void check_pages(const char *name, uint64_t where, uint64_t n,
+                        uint64_t stride, uint64_t times, uint64_t hits,
+                        uint64_t walks)
+{
+    uint64_t event = arch() == GLC ? 0x12 : 0x08;
+
+    block_arg[0] = where;
+    block_arg[1] = n;
+    block_arg[2] = stride;
+    block_arg[3] = times;
+    start(FIXED_OS);
+    program(0, event | 0x2000 | EVTSEL_OS);
+    program(1, event | 0x0e00 | EVTSEL_OS);
+    program(2, event | 0x1000 | F(1) | EVTSEL_OS);
+    program(3, 0x11d0 | EVTSEL_OS);
+    block_lines();
+    context(name);
+    check("hits of the second level", NO_STEP, rdmsr(MSR_PMC(0)), hits);
+    check("walks", NO_STEP, rdmsr(MSR_PMC(1)), walks);
+    check("cycles of walks", NO_STEP, rdmsr(MSR_PMC(2)), walks * WALK_CYCLES);
+    check("loads that walk", NO_STEP, rdmsr(MSR_PMC(3)), walks);
+    context("");
+}
+
+/* All loads miss the cache: lines at a distance of a page share few places. */
+static void case_tdp_pages(void)
+{
+    int i;
+
+    /* Twice, so that none of them hits the cache the second time */
+    block_arg[0] = CHASE_AREA;
+    block_arg[1] = STLB_PAGES;
+    block_arg[2] = PAGE;
+    block_arg[3] = 2;
+    start(FIXED_OS);
+    program(0, EV_LLC_REFS | EVTSEL_OS);
+    block_lines();
+
+    check_pages("64 new pages", LINES_AREA, TLB_PAGES, PAGE, 1, 0, 64);
+    check_pages("the same again", LINES_AREA, TLB_PAGES, PAGE, 1, 0, 0);
+    check_pages("128 pages twice", LINES_AREA, 2 * TLB_PAGES, PAGE, 2, 128, 64);
+    check_pages("two pages, 64 apart", LINES_AREA, 2, TLB_PAGES * PAGE, 10, 20,
+                0);
+    check_pages("two pages, 512 apart", LINES_AREA, 2, STLB_PAGES / 2 * PAGE, 10,
+                19, 1);
+    check_pages("two pages, 1024 apart", CHASE_AREA, 2, STLB_PAGES * PAGE, 10,
+                0, 20);
+
+    /* Code: 64 pages, so that the first level has only these; then 16 new */
+    for (i = 0; i < 2; i++) {
+        uint64_t size = i ? 16 * PAGE : TLB_PAGES * PAGE;
+        uint64_t event = arch() == GLC ? 0x11 : 0x85;
+
+        make_code(GUEST_CODE_AREA + (i ? TLB_PAGES * PAGE : 0), size);
+        start(FIXED_OS);
+        program(0, event | 0x0e00 | EVTSEL_OS);
+        program(1, event | 0x1000 | EVTSEL_OS);
+        program(2, 0x0483 | EVTSEL_OS);
+        block_straight_code();
+    }
+    context("code");
+    /* And the page of the block itself, and of its end */
+    check_range("walks", NO_STEP, rdmsr(MSR_PMC(0)), 16, 18);
+    check("cycles of walks", NO_STEP, rdmsr(MSR_PMC(1)),
+          rdmsr(MSR_PMC(0)) * WALK_CYCLES);
+    check("cycles of tags", NO_STEP, rdmsr(MSR_PMC(2)), rdmsr(MSR_PMC(1)));
+    context("");
 }
 
 /* The frontend waits for lines of code that are new. */

@@ -18,7 +18,7 @@
     X(far_returns) X(pauses) X(strings) X(compares) X(tie) X(fractions)     \
     X(mispredicted) X(random_branches) X(pointer_chase) X(divide_chain)     \
     X(straight_code) X(simple_loop) X(lines) X(returns) X(deep_returns)     \
-    X(same_target) X(other_target)
+    X(same_target) X(other_target) X(fp) X(fp_avx)
 
 /* For run_user() */
 #define TOPDOWN_BODIES(X)                                                   \

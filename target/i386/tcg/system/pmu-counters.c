@@ -26,12 +26,14 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
                             const uint64_t *lanes, bool loose);
 
 /*
- * The words are where LDTR to IDTR are, which code rarely loads. (Words 2 and 3
- * of the second domain may go beyond, on a 32-bit target.)
+ * The words are where LDTR to IDTR are, which code rarely loads. On a 32-bit
+ * target, where these are shorter, later words of the second domain go beyond.
  */
 #define X86_COUNT_PLACE         ROUND_UP(offsetof(CPUX86State, ldt), 8)
+#ifdef TARGET_X86_64
 QEMU_BUILD_BUG_ON(X86_COUNT_PLACE + X86_COUNT_DOMAINS * INSN_COUNT_DOMAIN_SIZE >
                   ROUND_UP(offsetof(CPUX86State, cr), 8));
+#endif
 
 /*
  * Units, which are quarters of a slot, bound the lanes: every instruction has
@@ -58,6 +60,14 @@ const InsnCountOps x86_insn_count_ops = {
         [X86_COUNT_RETS] = { 3, 0, 16 },
         [X86_COUNT_COND_TAKEN] = { 3, 16, 16 },
         [X86_COUNT_FAR] = { 3, 32, 16 },
+        /* An instruction counts at most twice, and has four units. */
+        [X86_COUNT_FP_SCALAR_DOUBLE] = { 4, 0, 16 },
+        [X86_COUNT_FP_SCALAR_SINGLE] = { 4, 16, 16 },
+        [X86_COUNT_FP_128_DOUBLE] = { 4, 32, 16 },
+        [X86_COUNT_FP_128_SINGLE] = { 4, 48, 16 },
+        [X86_COUNT_FP_256_DOUBLE] = { 5, 0, 16 },
+        [X86_COUNT_FP_256_SINGLE] = { 5, 16, 16 },
+        [X86_COUNT_DIVIDES] = { 5, 32, 13 },
     },
     .deadline = x86_pmu_deadline,
     .reaches = x86_pmu_reaches,
@@ -383,8 +393,8 @@ static void x86_pmu_set_due(X86CPU *cpu)
 }
 
 /*
- * The registers have changed, and were up to date before that. Counting in
- * the accelerator takes effect behind the current instruction.
+ * Choose anew what is counted, after a register has changed. Counters must be
+ * up to date. The choice takes effect after the current instruction.
  */
 void x86_pmu_reconfigure(X86CPU *cpu)
 {
@@ -470,7 +480,8 @@ static void x86_pmu_deadline(CPUState *cs)
 /* Is the event a number of instructions? If so, no model changes it. */
 static bool x86_pmu_event_is_total(const PMUEvent *e)
 {
-    return e->source == SOURCE_TOTAL || e->source == SOURCE_BRANCH;
+    return e->source == SOURCE_TOTAL || e->source == SOURCE_BRANCH ||
+           e->source == SOURCE_FP;
 }
 
 /*

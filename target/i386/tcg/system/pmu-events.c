@@ -21,6 +21,8 @@
  *    of recovery.
  *  - After the first level of the data cache comes the last level. Each
  *    demand load that misses L1 misses L2. One miss is outstanding at a time.
+ *  - A walk of the page tables is a part of a miss of a cache. Stores wait
+ *    neither for a cache nor for a walk.
  *  - An eighth of the micro-operations comes from the legacy decoder, the rest
  *    from the cache of decoded ones. While bandwidth limits, half of the slots
  *    are filled.
@@ -56,7 +58,7 @@ enum {
     CYCLES_FETCH_LATENCY,
     CYCLES_RESTEER,             /* parts of fetch latency: mispredicts... */
     CYCLES_UNKNOWN_BRANCH,      /* ...indirect branches... */
-    CYCLES_ICACHE,              /* ...and misses of the code cache */
+    CYCLES_ICACHE,              /* ...and misses of the code cache, no walks */
     CYCLES_HEAVY,
     CYCLES_DECODER_ANY,
     CYCLES_DECODER_OK,
@@ -82,6 +84,14 @@ enum {
     CODE_MISSES,
     L2_REFS,
 
+    /* Address translation: by the second level, or by a walk; cycles of it */
+    DTLB_HITS,
+    DTLB_WALKS,
+    DTLB_CYCLES,
+    ITLB_HITS,
+    ITLB_WALKS,
+    ITLB_CYCLES,
+
     MISPREDICTED,
     MISPREDICTED_COND,
     MISPREDICTED_COND_TAKEN,
@@ -95,8 +105,6 @@ enum {
 
 /* So far ahead is a difference of totals that are not counted together */
 #define LEAD                    (1ull << 60)
-/* The price of a division, see count.c.inc */
-#define DIVIDE_CYCLES           10
 /* Of a front end that finds out about a branch late */
 #define BACLEAR_CYCLES          10
 /* Of eight micro-operations or instructions, from the decoder */
@@ -104,6 +112,10 @@ enum {
 #define SHARES                  8
 /* Of so many misses of L1, one finds no free buffer, for a cycle */
 #define BUFFERS_SHARE           64
+/* Not precise: of so many loads, one walks, and three need the second level */
+#define WALK_SHARE              1024
+/* Not precise: walks take 3/128 of the cycles of memory, see count.c.inc */
+#define WALK_CYCLES_SHARE       128
 
 #define ALL     UINT8_MAX
 #define SKL     (1 << X86_PMU_SKYLAKE)
@@ -128,6 +140,10 @@ enum {
     { name, code, filter, on, SOURCE_CATEGORY, TOPDOWN_##of }
 #define FORMULA(on, code, filter, name, of) \
     { name, code, filter, on, SOURCE_FORMULA, of }
+/* The unit mask chooses the lanes, of which the last two do not exist */
+#define FP(umask, name) \
+    { "FP_ARITH_INST_RETIRED." name, (umask) << 8 | 0xc7, 0, SKL_UP, \
+      SOURCE_FP, (umask) & 0x3f }
 
 /* Upper byte of a code: unit mask, lower byte: event select */
 static const PMUEvent pmu_events[] = {
@@ -329,6 +345,44 @@ static const PMUEvent pmu_events[] = {
     FORMULA(SKL_ICL, 0x01e6, 0, "BACLEARS.ANY", BACLEARS),
     FORMULA(GLC, 0x0160, 0, "BACLEARS.ANY", BACLEARS),
 
+    /* Address translation */
+    FORMULA(SKL, 0x0108, 0, "DTLB_LOAD_MISSES.MISS_CAUSES_A_WALK", DTLB_WALKS),
+    FORMULA(SKL_ICL, 0x0208, 0, "DTLB_LOAD_MISSES.WALK_COMPLETED_4K",
+            DTLB_WALKS),
+    FORMULA(SKL_ICL, 0x0e08, 0, "DTLB_LOAD_MISSES.WALK_COMPLETED", DTLB_WALKS),
+    FORMULA(SKL_ICL, 0x1008, SINGLE, "DTLB_LOAD_MISSES.WALK_PENDING",
+            DTLB_CYCLES),
+    FORMULA(SKL_ICL, 0x2008, SINGLE, "DTLB_LOAD_MISSES.STLB_HIT", DTLB_HITS),
+    FORMULA(GLC, 0x0212, 0, "DTLB_LOAD_MISSES.WALK_COMPLETED_4K", DTLB_WALKS),
+    FORMULA(GLC, 0x0e12, 0, "DTLB_LOAD_MISSES.WALK_COMPLETED", DTLB_WALKS),
+    FORMULA(GLC, 0x1012, SINGLE, "DTLB_LOAD_MISSES.WALK_PENDING", DTLB_CYCLES),
+    FORMULA(GLC, 0x2012, SINGLE, "DTLB_LOAD_MISSES.STLB_HIT", DTLB_HITS),
+    FORMULA(SKL, 0x0185, 0, "ITLB_MISSES.MISS_CAUSES_A_WALK", ITLB_WALKS),
+    FORMULA(SKL_ICL, 0x0285, 0, "ITLB_MISSES.WALK_COMPLETED_4K", ITLB_WALKS),
+    FORMULA(SKL_ICL, 0x0e85, 0, "ITLB_MISSES.WALK_COMPLETED", ITLB_WALKS),
+    FORMULA(SKL_ICL, 0x1085, SINGLE, "ITLB_MISSES.WALK_PENDING", ITLB_CYCLES),
+    FORMULA(SKL_ICL, 0x2085, SINGLE, "ITLB_MISSES.STLB_HIT", ITLB_HITS),
+    FORMULA(GLC, 0x0211, 0, "ITLB_MISSES.WALK_COMPLETED_4K", ITLB_WALKS),
+    FORMULA(GLC, 0x0e11, 0, "ITLB_MISSES.WALK_COMPLETED", ITLB_WALKS),
+    FORMULA(GLC, 0x1011, SINGLE, "ITLB_MISSES.WALK_PENDING", ITLB_CYCLES),
+    FORMULA(GLC, 0x2011, SINGLE, "ITLB_MISSES.STLB_HIT", ITLB_HITS),
+    FORMULA(SKL_UP, 0x11d0, 0, "MEM_INST_RETIRED.STLB_MISS_LOADS", DTLB_WALKS),
+    FORMULA(SKL_UP, 0x0483, SINGLE, "ICACHE_64B.IFTAG_STALL", ITLB_CYCLES),
+
+    /* Floating point */
+    FP(0x01, "SCALAR_DOUBLE"),
+    FP(0x02, "SCALAR_SINGLE"),
+    FP(0x03, "SCALAR"),
+    FP(0x04, "128B_PACKED_DOUBLE"),
+    FP(0x08, "128B_PACKED_SINGLE"),
+    FP(0x10, "256B_PACKED_DOUBLE"),
+    FP(0x18, "4_FLOPS"),
+    FP(0x20, "256B_PACKED_SINGLE"),
+    FP(0x40, "512B_PACKED_DOUBLE"),
+    FP(0x60, "8_FLOPS"),
+    FP(0x80, "512B_PACKED_SINGLE"),
+    FP(0xfc, "VECTOR"),
+
     /* Loads, stores, and caches */
     TOTAL(SKL_UP, 0x81d0, 0, "MEM_INST_RETIRED.ALL_LOADS", LOADS),
     TOTAL(SKL_UP, 0x82d0, 0, "MEM_INST_RETIRED.ALL_STORES", STORES),
@@ -514,6 +568,8 @@ unsigned x86_pmu_event_lanes(X86CPU *cpu, const PMUEvent *e)
     case SOURCE_TOTAL:
     case SOURCE_BRANCH:
         return 1 << e->index;
+    case SOURCE_FP:
+        return e->index * (1u << X86_COUNT_FP_SCALAR_DOUBLE);
     case SOURCE_CATEGORY:
         return x86_topdown_lanes(cpu);
     case SOURCE_FORMULA:
@@ -535,14 +591,19 @@ unsigned x86_pmu_event_lanes(X86CPU *cpu, const PMUEvent *e)
     case LLC_MISSES:
     case LLC_HITS:
     case BUFFERS_FULL:
+    case DTLB_HITS:
+    case DTLB_WALKS:
         return cpu->pmu_precise ? 0 : 1 << X86_COUNT_LOADS;
+    case ITLB_HITS:
+    case ITLB_WALKS:
+    case ITLB_CYCLES:
+        return 0;
     case L1D_HITS:
         return 1 << X86_COUNT_LOADS;
     case L2_REFS:
         return x86_topdown_lanes(cpu) | 1 << X86_COUNT_LOADS;
     case CYCLES_DIVIDE:
-        return x86_topdown_lanes(cpu) | 1 << X86_COUNT_CLEARS |
-               1 << X86_COUNT_HEAVY | 1 << X86_COUNT_CORE;
+        return x86_topdown_lanes(cpu) | 1 << X86_COUNT_DIVIDES;
     case MISPREDICTED_COND_TAKEN:
     case MISPREDICTED_COND_NOT_TAKEN:
     case MISPREDICTED_TAKEN:
@@ -569,7 +630,7 @@ unsigned x86_pmu_words_of_lanes(unsigned lanes)
 unsigned x86_pmu_event_parts(X86CPU *cpu, const PMUEvent *e)
 {
     X86PMUModel model = cpu->pmu->model;
-    unsigned width = cpu->pmu->width, cycle = 4 * width;
+    unsigned cycle = 4 * cpu->pmu->width;
 
     switch (e->source) {
     case SOURCE_CYCLES:
@@ -589,14 +650,13 @@ unsigned x86_pmu_event_parts(X86CPU *cpu, const PMUEvent *e)
     case CYCLES_RECOVERY ... CYCLES_UNKNOWN_BRANCH:
     case CYCLES_ICACHE:
     case CYCLES_HEAVY:
+    case CYCLES_DIVIDE:
         return cycle;
     case CYCLES_L1D_MISS:
     case CYCLES_LLC_MISS:
         return model == X86_PMU_PRECISE ? 1 : 4 * cycle;
     case CYCLES_DECODER_ANY ... CYCLES_DSB_OK:
         return SHARES * cycle;
-    case CYCLES_DIVIDE:
-        return cycle * (width + 1);
     case UOPS_DECODER:
     case UOPS_DSB:
         return 4 * SHARES;
@@ -618,6 +678,11 @@ unsigned x86_pmu_event_parts(X86CPU *cpu, const PMUEvent *e)
     case L2_REFS:
         return model == X86_PMU_PRECISE ? 1 :
                64 * X86_PRICE_L1_MISS * cycle;
+    case DTLB_HITS:
+    case DTLB_WALKS:
+        return model == X86_PMU_PRECISE ? 1 : WALK_SHARE;
+    case DTLB_CYCLES:
+        return model == X86_PMU_PRECISE ? 1 : WALK_CYCLES_SHARE * cycle;
     case MISPREDICTED:
     case MISPREDICTED_COND:
     case MISPREDICTED_COND_TAKEN:
@@ -690,28 +755,6 @@ static uint64_t x86_pmu_mispredicted(X86CPU *cpu, unsigned what,
     }
 }
 
-/*
- * Cycles of divisions. They are core bound like PAUSE and LOOP. The lanes give
- * the number d of divisions if no PAUSE is among them, for W slots in a cycle:
- * heavy operations that are no clears, h = d + loops, and core-bound slots,
- * 10 W d + (6 W - 4) loops. Besides LOOP, PAUSE looks like a division.
- */
-static uint64_t x86_pmu_divide(X86CPU *cpu, const uint64_t *total,
-                               const uint64_t *part)
-{
-    unsigned width = cpu->pmu->width;
-    uint64_t heavy = total[X86_COUNT_HEAVY] - MIN(total[X86_COUNT_HEAVY],
-                                                  total[X86_COUNT_CLEARS]);
-    uint64_t core = total[X86_COUNT_CORE];
-    uint64_t loops = heavy * (X86_PRICE_LOOP * width - X86_PRICE_HEAVY / 4);
-    uint64_t n = core - MIN(core, loops), bound;
-
-    /* n is d times 4 (W + 1) now; make it cycles, in event_parts() */
-    n = MIN(n, heavy * 4 * (width + 1)) * DIVIDE_CYCLES * width;
-    bound = (part[TOPDOWN_BACKEND] - part[TOPDOWN_MEMORY]) * (width + 1);
-    return MIN(n, bound);
-}
-
 static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned what, unsigned domain,
                                 const uint64_t *total)
 {
@@ -741,6 +784,17 @@ static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned what, unsigned domain,
         return misses;
     case LLC_HITS:
         return refs - misses;
+    case DTLB_HITS:
+        return precise ? total[X86_COUNT_DTLB_HIT] : 3 * loads;
+    case DTLB_WALKS:
+        return precise ? total[X86_COUNT_DTLB_WALK] : loads;
+    /* If not precise, no code waits for its translation: these stay 0 */
+    case ITLB_HITS:
+        return total[X86_COUNT_ITLB_HIT];
+    case ITLB_WALKS:
+        return total[X86_COUNT_ITLB_WALK];
+    case ITLB_CYCLES:
+        return total[X86_COUNT_ITLB_WALK] * X86_PRICE_WALK;
     case L1D_HITS:
         /* Misses are known also of times when the lane was not counted. */
         return (precise ? LEAD + loads : 64 * loads) - refs;
@@ -794,9 +848,12 @@ static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned what, unsigned domain,
     case BACLEARS:
         return unknown;
     case CYCLES_ICACHE:
-        return icache;
+        return icache - total[X86_COUNT_ITLB_WALK] * X86_PRICE_WALK * cycle;
     case CODE_MISSES:
         return icache;
+    case DTLB_CYCLES:
+        return precise ? total[X86_COUNT_DTLB_WALK] * X86_PRICE_WALK
+                       : 3 * part[TOPDOWN_MEMORY];
     case L2_REFS:
         return precise ? refs + icache / (X86_PRICE_L1_MISS * cycle) :
                refs * X86_PRICE_L1_MISS * cycle + icache * 64;
@@ -820,7 +877,9 @@ static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned what, unsigned domain,
                 MIN(part[TOPDOWN_RETIRING], bandwidth)) *
                (SHARES - DECODER_SHARE);
     case CYCLES_DIVIDE:
-        return x86_pmu_divide(cpu, total, part);
+        /* A pinned mix can leave less for them */
+        return MIN(total[X86_COUNT_DIVIDES] * X86_PRICE_DIVIDE * cycle,
+                   part[TOPDOWN_BACKEND] - part[TOPDOWN_MEMORY]);
     case MISPREDICTED ... MISPREDICTED_INDIRECT:
         return x86_pmu_mispredicted(cpu, what, domain, total, part);
     case MACHINE_CLEARS:
@@ -841,7 +900,8 @@ static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned what, unsigned domain,
 uint64_t x86_pmu_event_of_totals(X86CPU *cpu, const PMUEvent *e,
                                  unsigned domain, const uint64_t *total)
 {
-    uint64_t part[TOPDOWN_CATEGORIES];
+    uint64_t part[TOPDOWN_CATEGORIES], sum = 0;
+    unsigned i;
 
     switch (e->source) {
     case SOURCE_NONE:
@@ -849,6 +909,13 @@ uint64_t x86_pmu_event_of_totals(X86CPU *cpu, const PMUEvent *e,
     case SOURCE_TOTAL:
     case SOURCE_BRANCH:
         return total[e->index];
+    case SOURCE_FP:
+        for (i = 0; e->index >> i; i++) {
+            if (e->index & (1 << i)) {
+                sum += total[X86_COUNT_FP_SCALAR_DOUBLE + i];
+            }
+        }
+        return sum;
     case SOURCE_CYCLES:
     case SOURCE_SLOTS:
         return total[X86_COUNT_SLOTS];
@@ -905,6 +972,9 @@ int64_t x86_pmu_event_units(X86CPU *cpu, const PMUEvent *e, uint64_t n,
         return n * X86_COUNT_INSN_SLOTS;
     case SOURCE_BRANCH:
         return n * X86_COUNT_BRANCH_SLOTS;
+    case SOURCE_FP:
+        /* An instruction counts once or twice */
+        return n * X86_COUNT_INSN_SLOTS / 2;
     case SOURCE_CYCLES:
     case SOURCE_SLOTS:
     case SOURCE_CATEGORY:

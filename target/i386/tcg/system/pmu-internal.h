@@ -92,6 +92,7 @@ typedef enum PMUSource {
     SOURCE_NONE,            /* nothing is counted */
     SOURCE_TOTAL,           /* one of X86_COUNT_ */
     SOURCE_BRANCH,          /* the same, a kind of branch */
+    SOURCE_FP,              /* a sum of X86_COUNT_FP_ */
     SOURCE_CYCLES,
     SOURCE_SLOTS,
     SOURCE_CATEGORY,        /* slots of one of TOPDOWN_ */
@@ -120,7 +121,8 @@ typedef enum X86PMUArch {
  *          PMU_FILTER_SINGLE if at most one can come in a cycle
  * @archs: bit mask of X86PMUArch, where the code has this meaning
  * @source: where its count comes from
- * @index: which X86_COUNT_, TOPDOWN_, or formula that is
+ * @index: which X86_COUNT_, TOPDOWN_, or formula that is; of SOURCE_FP, a bit
+ *         mask
  */
 typedef struct PMUEvent {
     const char *name;
@@ -147,7 +149,7 @@ typedef struct PMUConfig {
 } PMUConfig;
 
 /**
- * X86PMUTopDown: state behind PERF_METRICS, in quarters of a slot
+ * X86PMUTopDown: what PERF_METRICS is computed from, in quarters of a slot
  * @active: the metrics count now (not migrated: x86_topdown_start() sets it)
  * @fresh: slots have been counted since software wrote PERF_METRICS
  * @part: slots of each category since the last restart of the metrics
@@ -172,14 +174,14 @@ typedef struct X86PMUTopDown {
 
 /**
  * X86PMURun: a counter that counts; all of it is migrated
- * @event: what its event had come to when it was brought up to date last; with
- *         a filter, when it started
- * @cycles: and the cycles then
- * @got: what the register in CPUX86State has got since it started
- * @rest: the fraction that it has not got yet, and which is kept while it does
- *        not count; in the parts that an event consists of
- * @rest_of: the event
- * @written: software has written the counter since it counted last
+ * @event: total of its event at the last update of the register; with a
+ *         filter, at the start of the counter
+ * @cycles: total of cycles at that moment
+ * @got: what has been added to the register since the counter started
+ * @rest: the fraction of an event that is not in the register yet, in the
+ *        event's parts; kept while the counter is off
+ * @rest_of: the event select that @rest belongs to
+ * @written: software has written the register since the counter was last on
  */
 typedef struct X86PMURun {
     uint64_t event;

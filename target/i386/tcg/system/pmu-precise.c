@@ -109,15 +109,32 @@ void helper_pmu_cond(CPUX86State *env, uint64_t eip, uint32_t taken)
     }
 }
 
+static void precise_translate(X86PMUPrecise *p, uint64_t *tlb, uint64_t addr,
+                              uint64_t *hits, uint64_t *walks)
+{
+    uint64_t page = (addr >> X86_PMU_PAGE_BITS) + 1;
+    uint64_t *first = &tlb[page % X86_PMU_TLB];
+    uint64_t *second = &p->stlb[page % X86_PMU_STLB];
+
+    if (*first != page) {
+        *first = page;
+        ++*(*second == page ? hits : walks);
+        *second = page;
+    }
+}
+
 void helper_pmu_fetch_miss(CPUX86State *env, uint64_t at)
 {
     X86CPU *cpu = env_archcpu(env);
+    X86PMUPrecise *p = cpu->pmu_precise;
     uint64_t line = at >> X86_PMU_LINE_BITS;
     unsigned domain = precise_domain(env);
+    uint64_t *total = cpu->insn_count.total[domain];
 
-    cpu->pmu_precise->l1i[line % X86_PMU_L1_LINES] = line << X86_PMU_LINE_BITS;
-    cpu->insn_count.total[domain][X86_COUNT_FETCH_LAT] +=
-        precise_lose(cpu, domain, X86_PRICE_L1_MISS);
+    p->l1i[line % X86_PMU_L1_LINES] = line << X86_PMU_LINE_BITS;
+    precise_translate(p, p->itlb, at, &total[X86_COUNT_ITLB_HIT],
+                      &total[X86_COUNT_ITLB_WALK]);
+    total[X86_COUNT_FETCH_LAT] += precise_lose(cpu, domain, X86_PRICE_L1_MISS);
 }
 
 /* Without branches, because nobody could predict them */
@@ -144,6 +161,9 @@ void x86_pmu_precise_drain(X86CPU *cpu)
         refs[d]++;
         lost[d] += *cached != line;
         *cached = line;
+        precise_translate(p, p->dtlb, load,
+                          &cpu->insn_count.total[d][X86_COUNT_DTLB_HIT],
+                          &cpu->insn_count.total[d][X86_COUNT_DTLB_WALK]);
     }
     for (d = 0; d < X86_COUNT_DOMAINS; d++) {
         uint64_t *total = cpu->insn_count.total[d];
