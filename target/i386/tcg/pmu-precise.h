@@ -44,14 +44,15 @@
 #define X86_PMU_RETURNS     16
 
 /*
- * Loads that are written down. Before a block that loads, the list must not be
- * half full; an instruction loads at most 8 times (POPA), so that all of a
- * block fit. Aligned to its size in bytes, so that one bit tells.
+ * Loads that are written down. A block that finds 512 of them looks them up
+ * first: few enough to stay in the host's cache. An instruction loads at most
+ * 8 times (POPA), so that all loads of a block fit. Aligned to its size in
+ * bytes, so that some bits of the position tell.
  */
 #define X86_PMU_INSN_LOADS  8
 #define X86_PMU_LOADS       (2 * 512 * X86_PMU_INSN_LOADS)
 #define X86_PMU_LOADS_SIZE  (X86_PMU_LOADS * sizeof(uint64_t))
-#define X86_PMU_LOADS_HALF  (X86_PMU_LOADS_SIZE / 2)
+#define X86_PMU_LOADS_MANY  (X86_PMU_LOADS_SIZE - 512 * sizeof(uint64_t))
 
 /* In bit 0 of an address there: at CPL > 0 */
 #define X86_PMU_LOAD_USER   1

@@ -945,10 +945,8 @@ uint64_t x86_pmu_event_sum(X86CPU *cpu, const PMUEvent *e, uint8_t domains)
 int64_t x86_pmu_units_of(X86CPU *cpu, uint64_t quarters)
 {
     uint64_t least = X86_COUNT_INSN_SLOTS, most = least;
+    int64_t units;
 
-    if (cpu->pmu_precise && !icount_enabled()) {
-        return x86_pmu_precise_units(cpu, quarters);
-    }
     if (cpu->pmu_precise) {
         /*
          * And a load, two lines of code, and a branch that are missed; for
@@ -959,7 +957,9 @@ int64_t x86_pmu_units_of(X86CPU *cpu, uint64_t quarters)
                  2 * X86_PRICE_L1_MISS +
                  X86_PRICE_MISPREDICT + X86_PRICE_RESTEER);
     }
-    return MAX(1, muldiv64_round_up(quarters, least, most));
+    units = MAX(1, muldiv64_round_up(quarters, least, most));
+    return cpu->pmu_precise && !icount_enabled() ?
+           MAX(units, x86_pmu_precise_units(cpu, quarters)) : units;
 }
 
 int64_t x86_pmu_event_units(X86CPU *cpu, const PMUEvent *e, uint64_t n,

@@ -137,31 +137,31 @@ void helper_pmu_fetch_miss(CPUX86State *env, uint64_t at)
     total[X86_COUNT_FETCH_LAT] += precise_lose(cpu, domain, X86_PRICE_L1_MISS);
 }
 
-/* Without branches, because nobody could predict them */
 void x86_pmu_precise_drain(X86CPU *cpu)
 {
     X86PMUPrecise *p = cpu->pmu_precise;
-    size_t n = cpu->pmu_load - p->loads, misses, i;
+    const uint64_t *load, *end = cpu->pmu_load;
     uint32_t refs[X86_COUNT_DOMAINS] = { }, lost[X86_COUNT_DOMAINS] = { };
     int d;
 
-    for (i = 0, misses = 0; i < n; i++) {
-        uint64_t load = p->loads[i], line = (load >> X86_PMU_LINE_BITS) + 1;
-        uint64_t *cached = &p->l1d[line % X86_PMU_L1_LINES];
+    /*
+     * Most loads hit L1. Do not store what is there already: on the host, the
+     * next load of the same line would have to wait for the store.
+     */
+    for (load = p->loads; load < end; load++) {
+        uint64_t line = (*load >> X86_PMU_LINE_BITS) + 1;
+        uint64_t *l1 = &p->l1d[line % X86_PMU_L1_LINES];
+        uint64_t *llc = &p->llc[line % X86_PMU_LLC_LINES];
 
-        p->loads[misses] = load;
-        misses += *cached != line;
-        *cached = line;
-    }
-    for (i = 0; i < misses; i++) {
-        uint64_t load = p->loads[i], line = (load >> X86_PMU_LINE_BITS) + 1;
-        uint64_t *cached = &p->llc[line % X86_PMU_LLC_LINES];
-
-        d = load & X86_PMU_LOAD_USER ? X86_COUNT_USER : X86_COUNT_KERNEL;
+        if (likely(*l1 == line)) {
+            continue;
+        }
+        *l1 = line;
+        d = *load & X86_PMU_LOAD_USER ? X86_COUNT_USER : X86_COUNT_KERNEL;
         refs[d]++;
-        lost[d] += *cached != line;
-        *cached = line;
-        precise_translate(p, p->dtlb, load,
+        lost[d] += *llc != line;
+        *llc = line;
+        precise_translate(p, p->dtlb, *load,
                           &cpu->insn_count.total[d][X86_COUNT_DTLB_HIT],
                           &cpu->insn_count.total[d][X86_COUNT_DTLB_WALK]);
     }
