@@ -2844,12 +2844,12 @@ static void case_tdp_pages(void)
     check_pages("64 new pages", LINES_AREA, TLB_PAGES, PAGE, 1, 0, 64);
     check_pages("the same again", LINES_AREA, TLB_PAGES, PAGE, 1, 0, 0);
     check_pages("128 pages twice", LINES_AREA, 2 * TLB_PAGES, PAGE, 2, 128, 64);
-    check_pages("two pages, 64 apart", LINES_AREA, 2, TLB_PAGES * PAGE, 10, 20,
-                0);
-    check_pages("two pages, 512 apart", LINES_AREA, 2, STLB_PAGES / 2 * PAGE, 10,
-                19, 1);
-    check_pages("two pages, 1024 apart", CHASE_AREA, 2, STLB_PAGES * PAGE, 10,
-                0, 20);
+    check_pages("two pages, 64 apart", LINES_AREA, 2, TLB_PAGES * PAGE,
+                10, 20, 0);
+    check_pages("two pages, 512 apart", LINES_AREA, 2, STLB_PAGES / 2 * PAGE,
+                10, 19, 1);
+    check_pages("two pages, 1024 apart", CHASE_AREA, 2, STLB_PAGES * PAGE,
+                10, 0, 20);
 
     /* Code: 64 pages, so that the first level has only these; then 16 new */
     for (i = 0; i < 2; i++) {
