@@ -180,7 +180,7 @@ typedef struct X86PMUTopDown {
  * @got: what has been added to the register since the counter started
  * @rest: the fraction of an event that is not in the register yet, in the
  *        event's parts; kept while the counter is off
- * @rest_of: the event select that @rest belongs to
+ * @rest_of: code of the event that @rest belongs to
  * @written: software has written the register since the counter was last on
  */
 typedef struct X86PMURun {

@@ -109,6 +109,10 @@ void helper_pmu_cond(CPUX86State *env, uint64_t eip, uint32_t taken)
     }
 }
 
+/*
+ * Look up the page of an address that missed the first level of a cache, in
+ * @tlb and then in the second level; add to @hits or @walks if not in @tlb
+ */
 static void precise_translate(X86PMUPrecise *p, uint64_t *tlb, uint64_t addr,
                               uint64_t *hits, uint64_t *walks)
 {
@@ -144,10 +148,7 @@ void x86_pmu_precise_drain(X86CPU *cpu)
     uint32_t refs[X86_COUNT_DOMAINS] = { }, lost[X86_COUNT_DOMAINS] = { };
     int d;
 
-    /*
-     * Most loads hit L1. Do not store what is there already: on the host, the
-     * next load of the same line would have to wait for the store.
-     */
+    /* Most loads hit L1 */
     for (load = p->loads; load < end; load++) {
         uint64_t line = (*load >> X86_PMU_LINE_BITS) + 1;
         uint64_t *l1 = &p->l1d[line % X86_PMU_L1_LINES];
