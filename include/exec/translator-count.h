@@ -14,6 +14,7 @@
 #define EXEC_TRANSLATOR_COUNT_H
 
 #include "exec/translator.h"
+#include "tcg/tcg.h"
 
 #ifdef CONFIG_USER_ONLY
 
@@ -55,7 +56,8 @@ static inline void insn_count_block_begin(const DisasContextBase *db)
 {
 }
 
-static inline void insn_count_block_start_code(const DisasContextBase *db)
+static inline void insn_count_block_start_code(const DisasContextBase *db,
+                                               TCGv_i32 request)
 {
 }
 
@@ -105,7 +107,7 @@ void translator_count_here(const DisasContextBase *db, unsigned word,
 
 /* For translator_loop() */
 void insn_count_block_begin(const DisasContextBase *db);
-void insn_count_block_start_code(const DisasContextBase *db);
+void insn_count_block_start_code(const DisasContextBase *db, TCGv_i32 request);
 void insn_count_insn_start(const DisasContextBase *db);
 void insn_count_block_end(const DisasContextBase *db);
 

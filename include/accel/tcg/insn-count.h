@@ -31,8 +31,8 @@
  *
  *   If that makes the word negative, the block has changed nothing yet and
  *   *refuses*: it returns to the main loop as if somebody had requested an
- *   exit, see insn_count_refused(). This test comes after stock QEMU's own
- *   test for exit requests, which stays as it is.
+ *   exit, see insn_count_refused(). Stock QEMU's own test for exit requests
+ *   stays: a block takes one branch if either value is negative.
  *
  *   Blocks that count and blocks that do not are different blocks
  *   (CF_INSN_COUNT), so switching invalidates none.
