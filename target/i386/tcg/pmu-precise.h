@@ -2,15 +2,15 @@
  * Branch predictors and caches for the PMU of Intel CPUs under TCG
  *
  * Code that is translated for a CPU with pmu-model=precise, and that counts,
- * looks up each line of code that it enters and the outcome of each
- * conditional branch; that is in count.c.inc. What misses there, or has to be
+ * looks up each line of code that it enters, the outcome of each conditional
+ * branch, and where each return goes; that is in count.c.inc. What misses there, or has to be
  * learnt, goes to helpers, in system/pmu-precise.c.
  *
  * Loads can be in the middle of an instruction, where there can be neither a
  * branch nor a cheap call. The addresses of those that the translator can see
  * are written down, and looked up when there are many, and whenever the PMU is
- * looked at: nobody can tell when that was. Repeated string instructions and
- * accesses in helpers are left out.
+ * looked at: nobody can tell when that was. Repeated string instructions,
+ * accesses in helpers, and what is taken off the stack are left out.
  *
  * All of it follows virtual addresses in the order in which the guest
  * executes, so that it is the same in every run. The same line or address
@@ -20,7 +20,8 @@
  * TLBs are looked up when a line misses the first level of the caches: these
  * have no more lines than the second level of the TLBs has pages. A walk of the
  * page tables takes a part of the time that the miss of the line costs. TLBs
- * are never flushed, as if each program had its own PCID.
+ * are never flushed, as if each program had its own PCID. Code and loads have
+ * each their own second level: loads are looked up later than code.
  *
  * The sizes are our decision: those of small cores, so that programs for
  * tests can be small, too. Everything is direct mapped.
@@ -45,8 +46,8 @@
 
 /*
  * Loads that are written down. A block that finds 512 of them looks them up
- * first: few enough to stay in the host's cache. An instruction loads at most
- * 8 times (POPA), so that all loads of a block fit. Aligned to its size in
+ * first: few enough to stay in the host's cache. An instruction has at most 8
+ * loads written down, so that all loads of a block fit. Aligned to its size in
  * bytes, so that some bits of the position tell.
  */
 #define X86_PMU_INSN_LOADS  8
@@ -57,14 +58,19 @@
 /* In bit 0 of an address there: at CPL > 0 */
 #define X86_PMU_LOAD_USER   1
 
+/* Page numbers plus 1 that are in the first and the second level of a TLB */
+typedef struct X86PMUTLB {
+    uint64_t first[X86_PMU_TLB];
+    uint64_t second[X86_PMU_STLB];
+} X86PMUTLB;
+
 /**
  * X86PMUPrecise: what the CPU remembers
  * @history: outcomes of conditional branches, the last one in bit 0
  * @l1i: addresses of lines
  * @gshare: counters of two bits; taken from 2 on
  * @l1d, @llc: line numbers plus 1
- * @itlb, @dtlb: page numbers plus 1
- * @stlb: the same, of the second level, for code and data
+ * @code, @data: TLBs
  * @target: of the last time, of indirect branches
  * @returns: stack of return addresses, @top is where the next one goes
  * @loads: addresses, up to X86CPU.pmu_load (not migrated: looked up before)
@@ -88,9 +94,7 @@ typedef struct X86PMUPrecise {
     uint8_t top;
     uint64_t loads[X86_PMU_LOADS] QEMU_ALIGNED(X86_PMU_LOADS_SIZE);
     uint64_t llc[X86_PMU_LLC_LINES];
-    uint64_t itlb[X86_PMU_TLB];
-    uint64_t dtlb[X86_PMU_TLB];
-    uint64_t stlb[X86_PMU_STLB];
+    X86PMUTLB code, data;
     uint64_t lost;
     uint64_t window_slots;
     uint64_t window_lost;

@@ -466,6 +466,20 @@ BLOCK lines ARGS
     jnz     2b
     END_BLOCK
 
+/* The same off the stack; what is skipped after each load */
+BLOCK stack ARGS
+    mov     %rsp, %r9
+2:  mov     %r10, %rsp
+    mov     %r11, %rcx
+1:  pop     %rax
+    add     %r12, %rsp
+    dec     %rcx
+    jnz     1b
+    dec     %rbx
+    jnz     2b
+    mov     %r9, %rsp
+    END_BLOCK
+
 /* As deep as there are return addresses, and eight deeper */
 BLOCK returns
     NEST    16
@@ -568,7 +582,11 @@ BODY td_rdpmc_metrics
 td_steps:
     .text
 
-/* Instructions that cost more than the next one, at every distance */
+/*
+ * Instructions that cost more than the next one, at every distance. In one
+ * page, because blocks end with their page.
+ */
+    .balign 128
 BODY td_expensive
     STEP    STEP_NOP, mov $7, %ecx
     STEP    STEP_NOP, xor %edx, %edx

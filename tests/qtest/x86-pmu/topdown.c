@@ -2802,6 +2802,36 @@ static void case_tdp_data(void)
     check_lines("two lines, LLC apart", area, 2, LLC_SIZE, 10, 20, 20);
 }
 
+/* What @block does with lines of memory: loads, of which some miss L1 */
+static void check_loads(const char *name, void (*block)(void), uint64_t where,
+                        uint64_t n, uint64_t skip, uint64_t l1_misses)
+{
+    block_arg[0] = where;
+    block_arg[1] = n;
+    block_arg[2] = skip;
+    block_arg[3] = 1;
+    start(FIXED_OS);
+    program(0, EV_LLC_REFS | EVTSEL_OS);
+    program(1, EV_LOADS | EVTSEL_OS);
+    block();
+    context(name);
+    check("misses of L1", NO_STEP, rdmsr(MSR_PMC(0)), l1_misses);
+    check("loads", NO_STEP, rdmsr(MSR_PMC(1)), n);
+    context("");
+}
+
+/* What is taken off the stack is a load, but not looked up. */
+static void case_tdp_stack(void)
+{
+    const uint64_t l1 = LINES(L1_SIZE);
+
+    check_loads("other lines", block_lines, LINES_AREA + L1_SIZE, l1, LINE, l1);
+    check_loads("stack", block_stack, LINES_AREA, l1, LINE - 8, 0);
+    check_loads("other lines again", block_lines, LINES_AREA + L1_SIZE, l1,
+                LINE, 0);
+    check_loads("lines of the stack", block_lines, LINES_AREA, l1, LINE, l1);
+}
+
 /* Pages: what the first level lacks and the second has, and walks */
 static void check_pages(const char *name, uint64_t where, uint64_t n,
                         uint64_t stride, uint64_t times, uint64_t hits,
@@ -2830,6 +2860,7 @@ static void check_pages(const char *name, uint64_t where, uint64_t n,
 /* All loads miss the cache: lines at a distance of a page share few places. */
 static void case_tdp_pages(void)
 {
+    const uint64_t data = GUEST_CODE_AREA + (2 * STLB_PAGES + 16) * PAGE;
     int i;
 
     /* Twice, so that none of them hits the cache the second time */
@@ -2851,6 +2882,9 @@ static void case_tdp_pages(void)
     check_pages("two pages, 1024 apart", CHASE_AREA, 2, STLB_PAGES * PAGE,
                 10, 0, 20);
 
+    check_pages("pages like the code's", data, TLB_PAGES, PAGE, 1, 0, 64);
+    check_pages("others", LINES_AREA, TLB_PAGES, PAGE, 1, 64, 0);
+
     /* Code: 64 pages, so that the first level has only these; then 16 new */
     for (i = 0; i < 2; i++) {
         uint64_t size = i ? 16 * PAGE : TLB_PAGES * PAGE;
@@ -2870,6 +2904,9 @@ static void case_tdp_pages(void)
           rdmsr(MSR_PMC(0)) * WALK_CYCLES);
     check("cycles of tags", NO_STEP, rdmsr(MSR_PMC(2)), rdmsr(MSR_PMC(1)));
     context("");
+
+    /* The code was at the same places of the second level. */
+    check_pages("pages like the code's again", data, TLB_PAGES, PAGE, 1, 64, 0);
 }
 
 /* The frontend waits for lines of code that are new. */

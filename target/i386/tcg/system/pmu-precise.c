@@ -110,15 +110,15 @@ void helper_pmu_cond(CPUX86State *env, uint64_t eip, uint32_t taken)
 }
 
 /*
- * Look up the page of an address that missed the first level of a cache, in
- * @tlb and then in the second level; add to @hits or @walks if not in @tlb
+ * Look up the page of an address that missed the first level of a cache. Add to
+ * @hits if it is in the second level of @tlb only, to @walks if in none.
  */
-static void precise_translate(X86PMUPrecise *p, uint64_t *tlb, uint64_t addr,
-                              uint64_t *hits, uint64_t *walks)
+static void precise_translate(X86PMUTLB *tlb, uint64_t addr, uint64_t *hits,
+                              uint64_t *walks)
 {
     uint64_t page = (addr >> X86_PMU_PAGE_BITS) + 1;
-    uint64_t *first = &tlb[page % X86_PMU_TLB];
-    uint64_t *second = &p->stlb[page % X86_PMU_STLB];
+    uint64_t *first = &tlb->first[page % X86_PMU_TLB];
+    uint64_t *second = &tlb->second[page % X86_PMU_STLB];
 
     if (*first != page) {
         *first = page;
@@ -136,7 +136,7 @@ void helper_pmu_fetch_miss(CPUX86State *env, uint64_t at)
     uint64_t *total = cpu->insn_count.total[domain];
 
     p->l1i[line % X86_PMU_L1_LINES] = line << X86_PMU_LINE_BITS;
-    precise_translate(p, p->itlb, at, &total[X86_COUNT_ITLB_HIT],
+    precise_translate(&p->code, at, &total[X86_COUNT_ITLB_HIT],
                       &total[X86_COUNT_ITLB_WALK]);
     total[X86_COUNT_FETCH_LAT] += precise_lose(cpu, domain, X86_PRICE_L1_MISS);
 }
@@ -145,24 +145,32 @@ void x86_pmu_precise_drain(X86CPU *cpu)
 {
     X86PMUPrecise *p = cpu->pmu_precise;
     const uint64_t *load, *end = cpu->pmu_load;
+    uint64_t *miss = p->loads;
     uint32_t refs[X86_COUNT_DOMAINS] = { }, lost[X86_COUNT_DOMAINS] = { };
     int d;
 
-    /* Most loads hit L1 */
+    /*
+     * First find those that miss L1, without branches, which the host would
+     * mispredict; then look these up in the rest.
+     */
+    for (load = p->loads; load < end; load++) {
+        uint64_t addr = *load, line = (addr >> X86_PMU_LINE_BITS) + 1;
+        uint64_t *l1 = &p->l1d[line % X86_PMU_L1_LINES];
+
+        *miss = addr;
+        miss += *l1 != line;
+        *l1 = line;
+    }
+    end = miss;
     for (load = p->loads; load < end; load++) {
         uint64_t line = (*load >> X86_PMU_LINE_BITS) + 1;
-        uint64_t *l1 = &p->l1d[line % X86_PMU_L1_LINES];
         uint64_t *llc = &p->llc[line % X86_PMU_LLC_LINES];
 
-        if (likely(*l1 == line)) {
-            continue;
-        }
-        *l1 = line;
         d = *load & X86_PMU_LOAD_USER ? X86_COUNT_USER : X86_COUNT_KERNEL;
         refs[d]++;
         lost[d] += *llc != line;
         *llc = line;
-        precise_translate(p, p->dtlb, *load,
+        precise_translate(&p->data, *load,
                           &cpu->insn_count.total[d][X86_COUNT_DTLB_HIT],
                           &cpu->insn_count.total[d][X86_COUNT_DTLB_WALK]);
     }
@@ -194,20 +202,7 @@ void helper_pmu_indirect(CPUX86State *env, target_ulong eip)
     }
 }
 
-void helper_pmu_call(CPUX86State *env, target_ulong next)
-{
-    X86PMUPrecise *p = env_archcpu(env)->pmu_precise;
-
-    p->returns[p->top] = next;
-    p->top = (p->top + 1) % X86_PMU_RETURNS;
-}
-
 void helper_pmu_ret(CPUX86State *env)
 {
-    X86PMUPrecise *p = env_archcpu(env)->pmu_precise;
-
-    p->top = (p->top + X86_PMU_RETURNS - 1) % X86_PMU_RETURNS;
-    if (p->returns[p->top] != env->eip) {
-        precise_mispredict(env, PMU_MISSED_RET);
-    }
+    precise_mispredict(env, PMU_MISSED_RET);
 }
