@@ -173,6 +173,8 @@ def verdict(config, results):
     if not config.target:
         return ''
     value, text = median_ratio(results[config.name]), f'{config.target:.4g}'
+    if config.above and not results[config.above]:
+        return f'{text} above {config.above}, not measured'
     if config.above:
         value = round(value - median_ratio(results[config.above]), 3)
         text = f'{text} above {config.above}: {value:.3f},'
@@ -210,31 +212,42 @@ def time_left(durations, done, todo):
     return f', about {seconds / 60:.0f} min left' if seconds >= 60 else ', about a minute left'
 
 
-def compare(rounds, title, reference, wanted):
-    """Print the table of configurations, each beside the reference, which take turns."""
-    results, durations = {config.name: [] for config in wanted}, {}
-    period = None
-    ui.LOGS.mkdir(parents=True, exist_ok=True)
-    with ui.Step(f'benchmark {title}') as step:
-        for done, config in enumerate(wanted * rounds):
-            step.update(f'(round {done // len(wanted) + 1} of {rounds}: {config.name}'
-                        f'{time_left(durations, done, wanted * rounds)})')
-            start = time.monotonic()
-            found = pairs(
-                dataclasses.replace(config, command=config.command.format(
-                    period=period and round(period / config.slower))),
-                dataclasses.replace(reference, trips=config.trips))
-            durations[config.name] = time.monotonic() - start
-            results[config.name] += found
-            # Counted just before it is used, as the speed of the host comes and goes.
-            for cycles in rates({config.name: found}, 'cycles').values():
-                period = cycles / 1000
-    number = len(results[wanted[0].name])
+def report(results, title, reference, wanted):
+    """Print the table, of the rows that have been measured."""
     for trips in (False, True):
-        if rows := [config for config in wanted if config.trips == trips]:
+        if rows := [config for config in wanted if config.trips == trips and results[config.name]]:
+            numbers = {len(results[config.name]) for config in rows}
             print(f'{title}: ' + ('a round trip of an IPI between two vCPUs, in microseconds'
                                   if trips else 'seconds of host CPU time')
-                  + f'; ratios to {reference.name}, medians of {number} pairs')
+                  + f'; ratios to {reference.name}, medians of '
+                  f'{" or ".join(map(str, sorted(numbers)))} pairs')
             print(*table(results, rows), sep='\n', flush=True)
     for name, rate in rates(results, 'samples').items():
         print(f'{name}: {rate:.0f} samples a second of the time that the vCPU took')
+
+
+def compare(rounds, title, reference, wanted):
+    """Print the table of configurations, each beside the reference, which take turns.
+
+    Print what has been measured, too, when it is interrupted or a guest fails.
+    """
+    results, durations = {config.name: [] for config in wanted}, {}
+    period = None
+    ui.LOGS.mkdir(parents=True, exist_ok=True)
+    try:
+        with ui.Step(f'benchmark {title}') as step:
+            for done, config in enumerate(wanted * rounds):
+                step.update(f'(round {done // len(wanted) + 1} of {rounds}: {config.name}'
+                            f'{time_left(durations, done, wanted * rounds)})')
+                start = time.monotonic()
+                found = pairs(
+                    dataclasses.replace(config, command=config.command.format(
+                        period=period and round(period / config.slower))),
+                    dataclasses.replace(reference, trips=config.trips))
+                durations[config.name] = time.monotonic() - start
+                results[config.name] += found
+                # Counted just before it is used, as the speed of the host comes and goes.
+                for cycles in rates({config.name: found}, 'cycles').values():
+                    period = cycles / 1000
+    finally:
+        report(results, title, reference, wanted)

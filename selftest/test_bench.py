@@ -151,6 +151,28 @@ class Run(unittest.TestCase):
         # 8000 samples in 8, 8, 10, 10, 10, and 10 s
         self.assertIn('\nsampling: 800 samples a second', out)
 
+    def test_interrupted(self):
+        """what has been measured is printed when a guest fails, or somebody interrupts"""
+        for stop in (KeyboardInterrupt, ui.Fail('no')):
+            done = []
+
+            def pairs(config, reference, done=done, stop=stop):
+                if config.name == 'cpu-clock':
+                    raise stop
+                done.append(config.name)
+                return [(bench.Run(2.0, counts={'cycles': 10 ** 9}, work=1.0), bench.Run(1.0))]
+
+            out = io.StringIO()
+            with tempfile.TemporaryDirectory() as top, \
+                    mock.patch.object(ui, 'LOGS', pathlib.Path(top)), \
+                    mock.patch('bench.pairs', pairs), contextlib.redirect_stdout(out), \
+                    self.assertRaises(type(stop) if isinstance(stop, Exception) else stop):
+                bench_x86.run(1, [])
+            rows = [line.split()[0] for line in out.getvalue().splitlines()[2:]]
+            self.assertEqual(rows, ['off', 'idle', 'counting', 'sampling'])
+            self.assertEqual(rows, done)
+            self.assertIn('0.04 above cpu-clock, not measured', out.getvalue())
+
     def test_time_left(self):
         """the progress line adds up what each row took before, or the mean of those"""
         todo = [bench.Config(name) for name in 'abc'] * 2
