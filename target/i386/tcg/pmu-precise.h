@@ -3,8 +3,8 @@
  *
  * Code that is translated for a CPU with pmu-model=precise, and that counts,
  * looks up each line of code that it enters, the outcome of each conditional
- * branch, and where each return goes; that is in count.c.inc. What misses there, or has to be
- * learnt, goes to helpers, in system/pmu-precise.c.
+ * branch, and where each return goes; that is in count.c.inc. What misses
+ * there, or has to be learnt, goes to helpers, in system/pmu-precise.c.
  *
  * Loads can be in the middle of an instruction, where there can be neither a
  * branch nor a cheap call. The addresses of those that the translator can see
@@ -94,7 +94,8 @@ typedef struct X86PMUPrecise {
     uint8_t top;
     uint64_t loads[X86_PMU_LOADS] QEMU_ALIGNED(X86_PMU_LOADS_SIZE);
     uint64_t llc[X86_PMU_LLC_LINES];
-    X86PMUTLB code, data;
+    X86PMUTLB code;
+    X86PMUTLB data;
     uint64_t lost;
     uint64_t window_slots;
     uint64_t window_lost;
