@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 
 import tree
@@ -261,6 +262,9 @@ def verify():
             print(f'{"not ok" if problems else "ok"} {number} - {rule}', flush=True)
             for problem in problems:
                 print(f'#   {problem}', flush=True)
+                if not sys.stdout.isatty():
+                    # Meson shows what a failed test writes here, and hides the comments of TAP.
+                    print(f'{rule}: {problem}', file=sys.stderr, flush=True)
             broken += bool(problems)
         print(f'1..{number}')
     if broken:

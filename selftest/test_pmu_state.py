@@ -8,7 +8,7 @@ import unittest
 I386 = pathlib.Path(__file__).resolve().parent.parent / 'target/i386/tcg'
 HEADERS = ('system/pmu-internal.h', 'pmu-precise.h')
 # Structures with a comment for each field
-STRUCTS = ('X86PMU', 'X86PMURun', 'X86PMUTopDown', 'X86PMUPrecise')
+STRUCTS = ('X86PMU', 'X86PMURun', 'X86PMUTopDown', 'X86PMUTLB', 'X86PMUPrecise')
 
 
 def fields(text, struct):
@@ -32,7 +32,7 @@ class State(unittest.TestCase):
         saved = (I386 / 'system/pmu-vmstate.c').read_text()
         for struct in STRUCTS:
             found = fields(text, struct)
-            self.assertGreater(len(found), 4)
+            self.assertGreater(len(found), 1)
             for name in found:
                 with self.subTest(struct=struct, field=name):
                     migrated = re.search(r'VMSTATE_\w+\(%s,\s+%s[,)]' % (name, struct), saved)

@@ -58,7 +58,11 @@
 /* In bit 0 of an address there: at CPL > 0 */
 #define X86_PMU_LOAD_USER   1
 
-/* Page numbers plus 1 that are in the first and the second level of a TLB */
+/**
+ * X86PMUTLB: a TLB
+ * @first: page numbers plus 1 that are in the first level
+ * @second: and in the second level
+ */
 typedef struct X86PMUTLB {
     uint64_t first[X86_PMU_TLB];
     uint64_t second[X86_PMU_STLB];

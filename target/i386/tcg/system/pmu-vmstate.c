@@ -278,6 +278,17 @@ static int precise_post_load(void *opaque, int version_id)
     return 0;
 }
 
+static const VMStateDescription vmstate_tlb = {
+    .name = "cpu/tcg_pmu/precise/state/tlb",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT64_ARRAY(first, X86PMUTLB, X86_PMU_TLB),
+        VMSTATE_UINT64_ARRAY(second, X86PMUTLB, X86_PMU_STLB),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
 static const VMStateDescription vmstate_precise_state = {
     .name = "cpu/tcg_pmu/precise/state",
     .version_id = 1,
@@ -286,10 +297,8 @@ static const VMStateDescription vmstate_precise_state = {
         VMSTATE_UINT64_ARRAY(l1i, X86PMUPrecise, X86_PMU_L1_LINES),
         VMSTATE_UINT64_ARRAY(l1d, X86PMUPrecise, X86_PMU_L1_LINES),
         VMSTATE_UINT64_ARRAY(llc, X86PMUPrecise, X86_PMU_LLC_LINES),
-        VMSTATE_UINT64_ARRAY(code.first, X86PMUPrecise, X86_PMU_TLB),
-        VMSTATE_UINT64_ARRAY(code.second, X86PMUPrecise, X86_PMU_STLB),
-        VMSTATE_UINT64_ARRAY(data.first, X86PMUPrecise, X86_PMU_TLB),
-        VMSTATE_UINT64_ARRAY(data.second, X86PMUPrecise, X86_PMU_STLB),
+        VMSTATE_STRUCT(code, X86PMUPrecise, 1, vmstate_tlb, X86PMUTLB),
+        VMSTATE_STRUCT(data, X86PMUPrecise, 1, vmstate_tlb, X86PMUTLB),
         VMSTATE_UINT8_ARRAY(gshare, X86PMUPrecise, X86_PMU_GSHARE),
         VMSTATE_UINT32(history, X86PMUPrecise),
         VMSTATE_UINT64_ARRAY(target, X86PMUPrecise, X86_PMU_TARGETS),
