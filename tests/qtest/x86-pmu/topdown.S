@@ -466,13 +466,13 @@ BLOCK lines ARGS
     jnz     2b
     END_BLOCK
 
-/* The same off the stack; what is skipped after each load */
+/* The same off the stack */
 BLOCK stack ARGS
     mov     %rsp, %r9
 2:  mov     %r10, %rsp
     mov     %r11, %rcx
 1:  pop     %rax
-    add     %r12, %rsp
+    lea     -8(%rsp, %r12), %rsp
     dec     %rcx
     jnz     1b
     dec     %rbx

@@ -2738,6 +2738,16 @@ static void case_tdp_prices(void)
     enable_vectors(false);
 }
 
+/* What the blocks "lines" and "stack" load, @times times */
+static void set_loads(uint64_t where, uint64_t n, uint64_t stride,
+                      uint64_t times)
+{
+    block_arg[0] = where;
+    block_arg[1] = n;
+    block_arg[2] = stride;
+    block_arg[3] = times;
+}
+
 /*
  * Lines of memory, with what is in no cache then. All of it is one block:
  * nothing else loads meanwhile.
@@ -2749,10 +2759,7 @@ static void check_lines(const char *name, uint64_t where, uint64_t n,
     uint64_t want = width() * (L1D_MISS_CYCLES * l1_misses +
                                LLC_MISS_CYCLES * llc_misses);
 
-    block_arg[0] = where;
-    block_arg[1] = n;
-    block_arg[2] = stride;
-    block_arg[3] = times;
+    set_loads(where, n, stride, times);
     start(FIXED_OS);
     /* In slots, or in cycles */
     if (arch() == GLC) {
@@ -2804,12 +2811,9 @@ static void case_tdp_data(void)
 
 /* What @block does with lines of memory: loads, of which some miss L1 */
 static void check_loads(const char *name, void (*block)(void), uint64_t where,
-                        uint64_t n, uint64_t skip, uint64_t l1_misses)
+                        uint64_t n, uint64_t l1_misses)
 {
-    block_arg[0] = where;
-    block_arg[1] = n;
-    block_arg[2] = skip;
-    block_arg[3] = 1;
+    set_loads(where, n, LINE, 1);
     start(FIXED_OS);
     program(0, EV_LLC_REFS | EVTSEL_OS);
     program(1, EV_LOADS | EVTSEL_OS);
@@ -2825,11 +2829,10 @@ static void case_tdp_stack(void)
 {
     const uint64_t l1 = LINES(L1_SIZE);
 
-    check_loads("other lines", block_lines, LINES_AREA + L1_SIZE, l1, LINE, l1);
-    check_loads("stack", block_stack, LINES_AREA, l1, LINE - 8, 0);
-    check_loads("other lines again", block_lines, LINES_AREA + L1_SIZE, l1,
-                LINE, 0);
-    check_loads("lines of the stack", block_lines, LINES_AREA, l1, LINE, l1);
+    check_loads("other lines", block_lines, LINES_AREA + L1_SIZE, l1, l1);
+    check_loads("stack", block_stack, LINES_AREA, l1, 0);
+    check_loads("other lines again", block_lines, LINES_AREA + L1_SIZE, l1, 0);
+    check_loads("lines of the stack", block_lines, LINES_AREA, l1, l1);
 }
 
 /* Pages: what the first level lacks and the second has, and walks */
@@ -2839,10 +2842,7 @@ static void check_pages(const char *name, uint64_t where, uint64_t n,
 {
     uint64_t event = arch() == GLC ? 0x12 : 0x08;
 
-    block_arg[0] = where;
-    block_arg[1] = n;
-    block_arg[2] = stride;
-    block_arg[3] = times;
+    set_loads(where, n, stride, times);
     start(FIXED_OS);
     program(0, event | 0x2000 | EVTSEL_OS);
     program(1, event | 0x0e00 | EVTSEL_OS);
@@ -2864,10 +2864,7 @@ static void case_tdp_pages(void)
     int i;
 
     /* Twice, so that none of them hits the cache the second time */
-    block_arg[0] = CHASE_AREA;
-    block_arg[1] = STLB_PAGES;
-    block_arg[2] = PAGE;
-    block_arg[3] = 2;
+    set_loads(CHASE_AREA, STLB_PAGES, PAGE, 2);
     start(FIXED_OS);
     program(0, EV_LLC_REFS | EVTSEL_OS);
     block_lines();
