@@ -3341,10 +3341,7 @@ static void case_td_migrate_models(void)
             } else if (i < 3 + ARRAY_SIZE(b)) {
                 run_program(i % 2 ? 0 : 4);
             } else {
-                block_arg[0] = LINES_AREA;
-                block_arg[1] = 300 + i;
-                block_arg[2] = LINE;
-                block_arg[3] = 1;
+                set_loads(LINES_AREA, 300 + i, LINE, 1);
                 block_lines();
             }
             context("");
@@ -3390,10 +3387,7 @@ static void case_td_values(void)
         }
         /* What is not counted may teach the models, but always the same */
         context("not counted");
-        block_arg[0] = LINES_AREA + step * LLC_SIZE;
-        block_arg[1] = LINES(LLC_SIZE) / 2;
-        block_arg[2] = LINE;
-        block_arg[3] = 1;
+        set_loads(LINES_AREA + step * LLC_SIZE, LINES(LLC_SIZE) / 2, LINE, 1);
         start(FIXED_OS);
         pmu_enable = 0;
         block_lines();
