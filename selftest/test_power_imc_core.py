@@ -23,7 +23,20 @@ def counting(options):
             'until [ -e /tmp/counting ]; do sleep 0.1; done\n')
 
 
-class Threads(Names):
+class Traced(Names):
+    """Tests of traces."""
+
+    def check_busy(self, found, busy):
+        """These CPUs have many samples, and the others few."""
+        # In 0.3 s that would be 3000 (trace-min-period-ns, which test_power_imc_steady checks),
+        # but a host that is loaded lets CPUs wait, and takes no samples then.
+        fewest = min(found.get(cpu, 0) for cpu in busy)
+        self.assertGreater(fewest, 100, found)
+        for cpu in set(found) - set(busy):
+            self.assertLess(found[cpu], 0.5 * fewest, found)
+
+
+class Threads(Traced):
     """Two cores with two threads each."""
 
     @part(lambda cls: (
@@ -71,10 +84,7 @@ class Threads(Names):
     def test_trace_all(self, lines):
         """trace_imc -a: all CPUs at once, and no performance monitor interrupt"""
         self.assertEqual(len([line for line in lines if 'PMI:' in line]), 1, lines)
-        found = samples(lines)
-        # 100 us apart: trace-min-period-ns; a loaded host takes a part of its time away
-        for cpu in (0, 3):
-            self.assertGreater(found.get(cpu, 0), 0.3 * 3000, lines)
+        self.check_busy(samples(lines), (0, 3))
 
     @part(lambda cls: (
         counting(f'-a -e {cls.event("core", "clock")}')
@@ -133,7 +143,7 @@ class Threads(Names):
                                             self.event('thread', 'user')])
         self.assertAlmostEqual(core, 100e6, delta=2e6)
         self.assertAlmostEqual(thread, 100e6, delta=1e6)
-        self.assertGreater(samples(lines)[3], 0.3 * 3000)
+        self.check_busy(samples(lines), [3])
 
 
 class Power9(Threads, functional.OneGuest):
@@ -173,7 +183,7 @@ class EightThreadsPower10(EightThreads, functional.OneGuest):
     boot = guest('powernv10,big-core=on', '8,sockets=1,cores=1,threads=8')
 
 
-class TwoChips(Names):
+class TwoChips(Traced):
     """Two chips with two cores of one thread."""
 
     @part(lambda cls: 'echo "mask $(cat /sys/bus/event_source/devices/core_imc/cpumask)"\n'
@@ -195,12 +205,7 @@ class TwoChips(Names):
           + SAMPLES)
     def test_trace(self, lines):
         """each core of each chip has its own trace"""
-        found = samples(lines)
-        for cpu in range(4):
-            if cpu in (1, 2):
-                self.assertGreater(found.get(cpu, 0), 0.3 * 3000)
-            else:       # the shell
-                self.assertLess(found.get(cpu, 0), 0.1 * 3000)
+        self.check_busy(samples(lines), (1, 2))
 
 
 class TwoChipsPower9(TwoChips, functional.OneGuest):

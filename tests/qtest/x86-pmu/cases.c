@@ -2053,6 +2053,74 @@ static void case_smp_lock(void)
     check("branches of CPU 1", NO_STEP, ap_branches, LOCK_TURNS + 2);
 }
 
+#define IOAPIC_INDEX        (*(Shared32 *)0xfec00000)
+#define IOAPIC_DATA         (*(Shared32 *)0xfec00010)
+#define IOAPIC_VERSION      1
+#define PCI_ADDRESS         0xcf8
+#define PCI_DATA            0xcfc
+#define PCI_ENABLE          0x80000000u
+#define Q35_PCIEXBAR        0x60    /* of 0:00.0: where ECAM is */
+#define PCIEXBAR_ON         0xb0000001u
+#define MAP_TURNS           1000
+
+static Shared64 map_wrong, map_reads;
+static Shared32 map_done;
+
+/*
+ * A wrong value needs a read that caches the translation, and one that begins
+ * when the new map is there, but not yet the request to flush: times that
+ * match now and then, as a change of the map takes QEMU some 10 us.
+ */
+static void pause_some(void)
+{
+    Shared64 turns = random() % 200000;
+
+    while (turns) {
+        turns--;
+    }
+}
+
+static void ap_read_device(void)
+{
+    uint32_t version;
+
+    IOAPIC_INDEX = IOAPIC_VERSION;
+    version = IOAPIC_DATA;
+    map_wrong = version == 0;
+    map_reads = 0;
+    meet();
+    while (!map_done) {
+        pause_some();
+        map_wrong += IOAPIC_DATA != version;
+        map_reads++;
+    }
+}
+
+/*
+ * One CPU changes the map of memory while another one reads a register of a
+ * device, to whose place in the old map it has a cached translation.
+ */
+static void case_smp_map(void)
+{
+    int i;
+
+    set_random_seed(1);
+    start_ap();
+    barrier = 0;
+    map_done = 0;
+    call_ap(ap_read_device);
+    meet();
+    for (i = 0; i < MAP_TURNS; i++) {
+        outl(PCI_ADDRESS, PCI_ENABLE | Q35_PCIEXBAR);
+        outl(PCI_DATA, i & 1 ? 0 : PCIEXBAR_ON);
+        pause_some();
+    }
+    map_done = 1;
+    call_ap_wait();
+    check("reads of something else", NO_STEP, map_wrong, 0);
+    check_range("reads", NO_STEP, map_reads, 1, UINT64_MAX);
+}
+
 #define INIT_TURNS  100000
 
 static void ap_fill(void)

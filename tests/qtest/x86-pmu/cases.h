@@ -101,6 +101,7 @@
     X(irq_cpu, "irq/from-other-cpu", CASE_SMP)                              \
     X(smp_independent, "smp/independent", CASE_SMP)                         \
     X(smp_lock, "smp/lock", CASE_SMP)                                       \
+    X(smp_map, "smp/map-of-memory", CASE_SMP)                               \
     X(smp_init, "smp/init", CASE_SMP)                                       \
     X(pmi_x2apic, "pmi/x2apic", CASE_LAST)
 

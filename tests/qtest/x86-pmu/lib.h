@@ -249,6 +249,11 @@ static inline void outb(uint16_t port, uint8_t value)
     asm volatile("outb %0, %1" : : "a" (value), "Nd" (port));
 }
 
+static inline void outl(uint16_t port, uint32_t value)
+{
+    asm volatile("outl %0, %1" : : "a" (value), "Nd" (port));
+}
+
 static inline void cli(void)
 {
     asm volatile("cli" : : : "memory");
