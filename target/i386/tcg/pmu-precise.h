@@ -4,7 +4,7 @@
  * Code that is translated for a CPU with pmu-model=precise, and that counts,
  * looks up each line of code that it enters, the outcome of each conditional
  * branch, and where each return goes; that is in count.c.inc. What misses
- * there, or has to be learnt, goes to helpers, in system/pmu-precise.c.
+ * there goes to helpers, in system/pmu-precise.c.
  *
  * Loads can be in the middle of an instruction, where there can be neither a
  * branch nor a cheap call. The addresses of those that the translator can see
@@ -58,6 +58,15 @@
 /* In bit 0 of an address there: at CPL > 0 */
 #define X86_PMU_LOAD_USER   1
 
+/* Mispredicted branches that the precise model tells apart */
+enum {
+    PMU_MISSED_NOT_TAKEN,
+    PMU_MISSED_TAKEN,
+    PMU_MISSED_RET,
+    PMU_MISSED_INDIRECT,
+    PMU_MISSED_KINDS,
+};
+
 /**
  * X86PMUTLB: a TLB
  * @first: page numbers plus 1 that are in the first level
@@ -72,7 +81,7 @@ typedef struct X86PMUTLB {
  * X86PMUPrecise: what the CPU remembers
  * @history: outcomes of conditional branches, the last one in bit 0
  * @l1i: addresses of lines
- * @gshare: counters of two bits; taken from 2 on
+ * @gshare: counters from 0 to 3, as so many ones; from 2 on, predict taken
  * @l1d, @llc: line numbers plus 1
  * @code, @data: TLBs
  * @target: of the last time, of indirect branches

@@ -22,7 +22,6 @@
 #include "qapi/qapi-commands-pmu-target.h"
 #include "system/tcg.h"
 #include "target/i386/trace.h"
-#include "tcg/pmu-precise.h"
 #include "pmu-internal.h"
 
 #define METRICS_WHOLE           255.0

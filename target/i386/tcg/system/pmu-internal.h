@@ -23,6 +23,7 @@
 #include "hw/registerfields.h"
 #include "tcg/pmu.h"
 #include "tcg/pmu-options.h"
+#include "tcg/pmu-precise.h"
 
 /* The default version, and the most counters and bits, see pmu-shape.c */
 #define PMU_VERSION             5
@@ -230,15 +231,6 @@ enum {
     PMU_LD_LAT,
     PMU_FRONTEND,
     PMU_EXTRA_MSRS,
-};
-
-/* Mispredicted branches that the precise model tells apart */
-enum {
-    PMU_MISSED_NOT_TAKEN,
-    PMU_MISSED_TAKEN,
-    PMU_MISSED_RET,
-    PMU_MISSED_INDIRECT,
-    PMU_MISSED_KINDS,
 };
 
 /**

@@ -13,7 +13,6 @@
 #include "cpu.h"
 #include "exec/helper-proto.h"
 #include "qemu/memalign.h"
-#include "tcg/pmu-precise.h"
 #include "pmu-internal.h"
 
 void x86_pmu_precise_new(X86CPU *cpu)
@@ -79,7 +78,7 @@ int64_t x86_pmu_precise_units(X86CPU *cpu, uint64_t quarters)
     return MIN(MAX(units, 1), MOST);
 }
 
-static void precise_mispredict(CPUX86State *env, unsigned kind)
+void helper_pmu_mispredict(CPUX86State *env, uint32_t kind)
 {
     X86CPU *cpu = env_archcpu(env);
     unsigned domain = precise_domain(env);
@@ -89,24 +88,6 @@ static void precise_mispredict(CPUX86State *env, unsigned kind)
                                                 X86_PRICE_MISPREDICT);
     total[X86_COUNT_FETCH_LAT] += precise_lose(cpu, domain, X86_PRICE_RESTEER);
     cpu->pmu->missed[domain][kind]++;
-}
-
-/* The outcome is in the history already */
-void helper_pmu_cond(CPUX86State *env, uint64_t eip, uint32_t taken)
-{
-    X86PMUPrecise *p = env_archcpu(env)->pmu_precise;
-    uint8_t *counter = &p->gshare[(eip ^ p->history >> 1) %
-                                  X86_PMU_GSHARE];
-
-    if ((*counter >= 2) != taken) {
-        precise_mispredict(env, taken ? PMU_MISSED_TAKEN
-                                      : PMU_MISSED_NOT_TAKEN);
-    }
-    if (taken) {
-        *counter += *counter < 3;
-    } else {
-        *counter -= *counter > 0;
-    }
 }
 
 /*
@@ -198,11 +179,6 @@ void helper_pmu_indirect(CPUX86State *env, target_ulong eip)
 
     if (*target != env->eip) {
         *target = env->eip;
-        precise_mispredict(env, PMU_MISSED_INDIRECT);
+        helper_pmu_mispredict(env, PMU_MISSED_INDIRECT);
     }
-}
-
-void helper_pmu_ret(CPUX86State *env)
-{
-    precise_mispredict(env, PMU_MISSED_RET);
 }

@@ -28,7 +28,6 @@
 #include "qapi/error.h"
 #include "qemu/cutils.h"
 #include "qemu/error-report.h"
-#include "tcg/pmu-precise.h"
 #include "pmu-internal.h"
 
 /* Slots and whatever else is counted stay far below overflows of 64 bits */
@@ -271,7 +270,7 @@ static int precise_post_load(void *opaque, int version_id)
 
     p->top %= X86_PMU_RETURNS;
     for (i = 0; i < X86_PMU_GSHARE; i++) {
-        p->gshare[i] = MIN(p->gshare[i], 3);
+        p->gshare[i] &= 7;
     }
     /* All loads were looked up before the save: see x86_pmu_fold() */
     cpu->pmu_load = p->loads;
