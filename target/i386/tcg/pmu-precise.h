@@ -10,7 +10,7 @@
  * branch nor a cheap call. The addresses of those that the translator can see
  * are written down, and looked up when there are many, and whenever the PMU is
  * looked at: nobody can tell when that was. Repeated string instructions,
- * accesses in helpers, and what is taken off the stack are left out.
+ * accesses in helpers, and loads of the stack are left out.
  *
  * All of it follows virtual addresses in the order in which the guest
  * executes, so that it is the same in every run. The same line or address

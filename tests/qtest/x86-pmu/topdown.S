@@ -480,6 +480,35 @@ BLOCK stack ARGS
     mov     %r9, %rsp
     END_BLOCK
 
+/* The same by operands at a fixed distance from RSP */
+BLOCK stack_operands ARGS
+    mov     %rsp, %r9
+2:  mov     %r10, %rsp
+    mov     %r11, %rcx
+1:  mov     24(%rsp), %rax
+    add     %r12, %rsp
+    dec     %rcx
+    jnz     1b
+    dec     %rbx
+    jnz     2b
+    mov     %r9, %rsp
+    END_BLOCK
+
+/* And of an array there */
+BLOCK stack_array ARGS
+    mov     %rsp, %r9
+2:  mov     %r10, %rsp
+    xor     %esi, %esi
+    mov     %r11, %rcx
+1:  mov     24(%rsp, %rsi), %rax
+    add     %r12, %rsi
+    dec     %rcx
+    jnz     1b
+    dec     %rbx
+    jnz     2b
+    mov     %r9, %rsp
+    END_BLOCK
+
 /* As deep as there are return addresses, and eight deeper */
 BLOCK returns
     NEST    16

@@ -2738,7 +2738,7 @@ static void case_tdp_prices(void)
     enable_vectors(false);
 }
 
-/* What the blocks "lines" and "stack" load, @times times */
+/* What the blocks "lines" and "stack..." load, @times times */
 static void set_loads(uint64_t where, uint64_t n, uint64_t stride,
                       uint64_t times)
 {
@@ -2824,15 +2824,17 @@ static void check_loads(const char *name, void (*block)(void), uint64_t where,
     context("");
 }
 
-/* What is taken off the stack is a load, but not looked up. */
+/* Loads of what is on the stack are loads, but not looked up. */
 static void case_tdp_stack(void)
 {
     const uint64_t l1 = LINES(L1_SIZE);
 
     check_loads("other lines", block_lines, LINES_AREA + L1_SIZE, l1, l1);
     check_loads("stack", block_stack, LINES_AREA, l1, 0);
+    check_loads("operands", block_stack_operands, LINES_AREA, l1, 0);
     check_loads("other lines again", block_lines, LINES_AREA + L1_SIZE, l1, 0);
-    check_loads("lines of the stack", block_lines, LINES_AREA, l1, l1);
+    check_loads("array", block_stack_array, LINES_AREA, l1, l1);
+    check_loads("lines of the stack", block_lines, LINES_AREA, l1, 0);
 }
 
 /* Pages: what the first level lacks and the second has, and walks */
