@@ -55,8 +55,11 @@
 #define X86_PMU_LOADS_SIZE  (X86_PMU_LOADS * sizeof(uint64_t))
 #define X86_PMU_LOADS_MANY  (X86_PMU_LOADS_SIZE - 512 * sizeof(uint64_t))
 
-/* In bit 0 of an address there: at CPL > 0 */
-#define X86_PMU_LOAD_USER   1
+/*
+ * X86CPU.pmu_load is where the next address goes. In its bit 0 is whether those
+ * that are there are of CPL > 0: a block of the other privilege looks them up.
+ */
+#define X86_PMU_LOADS_USER  1
 
 /* Mispredicted branches that the precise model tells apart */
 enum {
@@ -86,7 +89,8 @@ typedef struct X86PMUTLB {
  * @code, @data: TLBs
  * @target: of the last time, of indirect branches
  * @returns: stack of return addresses, @top is where the next one goes
- * @loads: addresses, up to X86CPU.pmu_load (not migrated: looked up before)
+ * @loads: addresses of one privilege, up to X86CPU.pmu_load (not migrated:
+ *         looked up before)
  * @lost: quarters of a slot that misses have cost (not migrated, like the
  *        next three: they only predict deadlines)
  * @window_slots: all quarters when @cost was last computed (not migrated)

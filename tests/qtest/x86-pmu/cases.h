@@ -166,6 +166,7 @@
     X(tdp_programs, "precise/each-program-its-category", CASE_PRECISE)      \
     X(tdp_data, "precise/data-caches", CASE_PRECISE)                        \
     X(tdp_stack, "precise/stack", CASE_PRECISE)                             \
+    X(tdp_privilege, "precise/privilege-of-loads", CASE_PRECISE)            \
     X(tdp_pages, "precise/pages", CASE_PRECISE)                             \
     X(tdp_code, "precise/code-cache", CASE_PRECISE)                         \
     X(tdp_branches, "precise/conditional-branches", CASE_PRECISE)           \

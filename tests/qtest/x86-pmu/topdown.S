@@ -15,6 +15,7 @@
 
 #define MSR_KERNEL_GS_BASE  0xc0000102
 #define TD_READS            64
+#define TD_LINES            100         /* as in topdown.c */
 /* Of the loops that show one category */
 #define TURNS               5000
 
@@ -680,6 +681,15 @@ td_loose_stop_ret:
     .globl  td_steps_end
 td_steps_end:
     .text
+
+/* Loads from so many lines, from RDI on */
+BODY td_lines
+    mov     $TD_LINES, %ecx
+1:  mov     (%rdi), %eax
+    add     $64, %rdi
+    dec     %ecx
+    jnz     1b
+    ret
 
 /* Of PERF_METRICS, between all kinds of instructions */
 BODY td_reads

@@ -2574,6 +2574,7 @@ static void case_td_smp(void)
 /* So often until the predictor knows the branches of a few instructions */
 #define LEARN               20
 #define TURNS               5000    /* as in topdown.S */
+#define TD_LINES            100     /* as in topdown.S */
 
 /* A list of all lines of twice the last level cache, in no order */
 static void make_chase(void)
@@ -2835,6 +2836,32 @@ static void case_tdp_stack(void)
     check_loads("other lines again", block_lines, LINES_AREA + L1_SIZE, l1, 0);
     check_loads("array", block_stack_array, LINES_AREA, l1, l1);
     check_loads("lines of the stack", block_lines, LINES_AREA, l1, 0);
+}
+
+/* What misses counts at the CPL of the load, whenever it is looked up. */
+static void case_tdp_privilege(void)
+{
+    enum { RUNS = 5, KERNEL_LINES = 10 };
+    uint64_t area = LINES_AREA;
+    int i;
+
+    start(FIXED_OS);
+    program(0, EV_LLC_REFS | EVTSEL_USR);
+    program(1, EV_LLC_REFS | EVTSEL_OS);
+    program(2, EV_LLC_REFS | EVTSEL_USR | EVTSEL_OS);
+    for (i = 0; i < RUNS; i++) {
+        user(body_td_lines, area);
+        area += TD_LINES * LINE;
+        set_loads(area, KERNEL_LINES, LINE, 1);
+        block_lines();
+        area += KERNEL_LINES * LINE;
+    }
+    check("CPL 3", NO_STEP, rdmsr(MSR_PMC(0)), RUNS * TD_LINES);
+    /* And what enters and leaves CPL 3 */
+    check_range("CPL 0", NO_STEP, rdmsr(MSR_PMC(1)), RUNS * KERNEL_LINES,
+                RUNS * (KERNEL_LINES + 9));
+    check("sum", NO_STEP, rdmsr(MSR_PMC(2)),
+          rdmsr(MSR_PMC(0)) + rdmsr(MSR_PMC(1)));
 }
 
 /* Pages: what the first level lacks and the second has, and walks */

@@ -30,13 +30,13 @@
  * PMUShadow: what a look at the counters would change
  * @total: the totals, to which the precise model adds
  * @precise: the precise model, if the CPU has one...
- * @loads: ...and how many loads wait for it
+ * @load: ...and how far its loads are
  */
 typedef struct PMUShadow {
     uint64_t total[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
     X86PMUTopDown topdown;
     X86PMUPrecise *precise;
-    size_t loads;
+    uintptr_t load;
     uint64_t status;
     bool irq_pending;
 } PMUShadow;
@@ -51,7 +51,7 @@ static void pmu_info_begin(X86CPU *cpu, PMUShadow *s)
     s->precise = NULL;
     if (cpu->pmu_precise) {
         s->precise = g_memdup2(cpu->pmu_precise, sizeof(*s->precise));
-        s->loads = cpu->pmu_load - cpu->pmu_precise->loads;
+        s->load = cpu->pmu_load;
         x86_pmu_precise_drain(cpu);
     }
 }
@@ -64,7 +64,7 @@ static void pmu_info_end(X86CPU *cpu, PMUShadow *s)
     cpu->pmu->irq_pending = s->irq_pending;
     if (s->precise) {
         memcpy(cpu->pmu_precise, s->precise, sizeof(*s->precise));
-        cpu->pmu_load = cpu->pmu_precise->loads + s->loads;
+        cpu->pmu_load = s->load;
         g_free(s->precise);
     }
 }

@@ -33,7 +33,7 @@ void x86_pmu_precise_reset(X86CPU *cpu)
 
     memset(p, 0, sizeof(*p));
     memset(p->l1i, -1, sizeof(p->l1i));
-    cpu->pmu_load = p->loads;
+    cpu->pmu_load = (uintptr_t)p->loads;
 }
 
 static unsigned precise_domain(CPUX86State *env)
@@ -125,10 +125,12 @@ void helper_pmu_fetch_miss(CPUX86State *env, uint64_t at)
 void x86_pmu_precise_drain(X86CPU *cpu)
 {
     X86PMUPrecise *p = cpu->pmu_precise;
-    const uint64_t *load, *end = cpu->pmu_load;
+    uintptr_t user = cpu->pmu_load & X86_PMU_LOADS_USER;
+    unsigned domain = user ? X86_COUNT_USER : X86_COUNT_KERNEL;
+    uint64_t *total = cpu->insn_count.total[domain];
+    const uint64_t *load, *end = (uint64_t *)(cpu->pmu_load - user);
     uint64_t *miss = p->loads;
-    uint32_t refs[X86_COUNT_DOMAINS] = { }, lost[X86_COUNT_DOMAINS] = { };
-    int d;
+    unsigned refs, lost = 0;
 
     /*
      * First find those that miss L1, without branches, which the host would
@@ -147,28 +149,27 @@ void x86_pmu_precise_drain(X86CPU *cpu)
         uint64_t line = (*load >> X86_PMU_LINE_BITS) + 1;
         uint64_t *llc = &p->llc[line % X86_PMU_LLC_LINES];
 
-        d = *load & X86_PMU_LOAD_USER ? X86_COUNT_USER : X86_COUNT_KERNEL;
-        refs[d]++;
-        lost[d] += *llc != line;
+        lost += *llc != line;
         *llc = line;
-        precise_translate(&p->data, *load,
-                          &cpu->insn_count.total[d][X86_COUNT_DTLB_HIT],
-                          &cpu->insn_count.total[d][X86_COUNT_DTLB_WALK]);
+        precise_translate(&p->data, *load, &total[X86_COUNT_DTLB_HIT],
+                          &total[X86_COUNT_DTLB_WALK]);
     }
-    for (d = 0; d < X86_COUNT_DOMAINS; d++) {
-        uint64_t *total = cpu->insn_count.total[d];
-
-        total[X86_COUNT_LLC_REF] += refs[d];
-        total[X86_COUNT_LLC_MISS] += lost[d];
-        precise_lose(cpu, d, refs[d] * X86_PRICE_L1_MISS +
-                             lost[d] * X86_PRICE_LLC_MISS);
-    }
-    cpu->pmu_load = p->loads;
+    refs = end - p->loads;
+    total[X86_COUNT_LLC_REF] += refs;
+    total[X86_COUNT_LLC_MISS] += lost;
+    precise_lose(cpu, domain,
+                 refs * X86_PRICE_L1_MISS + lost * X86_PRICE_LLC_MISS);
+    cpu->pmu_load = (uintptr_t)p->loads | user;
 }
 
+/* For a block that has no room, or of the other privilege */
 void helper_pmu_drain(CPUX86State *env)
 {
-    x86_pmu_precise_drain(env_archcpu(env));
+    X86CPU *cpu = env_archcpu(env);
+
+    x86_pmu_precise_drain(cpu);
+    cpu->pmu_load = (uintptr_t)cpu->pmu_precise->loads |
+                    (env->hflags & HF_CPL_MASK ? X86_PMU_LOADS_USER : 0);
 }
 
 void helper_pmu_indirect(CPUX86State *env, target_ulong eip)

@@ -273,7 +273,7 @@ static int precise_post_load(void *opaque, int version_id)
         p->gshare[i] &= 7;
     }
     /* All loads were looked up before the save: see x86_pmu_fold() */
-    cpu->pmu_load = p->loads;
+    cpu->pmu_load = (uintptr_t)p->loads;
     return 0;
 }
 
