@@ -2845,6 +2845,9 @@ static void case_tdp_privilege(void)
     uint64_t area = LINES_AREA;
     int i;
 
+    /* Other lines, so that none of these is there */
+    set_loads(LINES_AREA + 2 * L1_SIZE, LINES(L1_SIZE), LINE, 1);
+    block_lines();
     start(FIXED_OS);
     program(0, EV_LLC_REFS | EVTSEL_USR);
     program(1, EV_LLC_REFS | EVTSEL_OS);
