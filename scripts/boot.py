@@ -30,7 +30,8 @@ MACHINES = {        # name on our command line: emulator, machine, CPU, console,
 # skiboot can miss the BMC's answer when Linux asks for the time of day: ipmi_opal_rtc_read()
 # says "waiting" after it has sent the question, and QEMU's BMC answers before that when
 # another CPU takes its interrupt. Linux would then wait for ever, in about one boot of fifty.
-PARAMETERS = {'power': 'initcall_blacklist=opal_rtc_init '}
+# The heartbeats of POWER's watchdog begin late in the boot: on a slow host, 10 s are too few.
+PARAMETERS = {'power': 'initcall_blacklist=opal_rtc_init watchdog_thresh=60 '}
 PHASES = ((rb'SeaBIOS|OPAL v|BdsDxe|UEFI firmware', 'firmware'),
           (rb'Linux version|Booting Linux|Decompressing|zImage starting|INIT: Starting kernel',
            'kernel'),
