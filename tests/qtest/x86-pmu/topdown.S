@@ -467,47 +467,33 @@ BLOCK lines ARGS
     jnz     2b
     END_BLOCK
 
-/* The same off the stack */
-BLOCK stack ARGS
-    mov     %rsp, %r9
-2:  mov     %r10, %rsp
-    mov     %r11, %rcx
-1:  pop     %rax
-    lea     -8(%rsp, %r12), %rsp
-    dec     %rcx
-    jnz     1b
-    dec     %rbx
-    jnz     2b
-    mov     %r9, %rsp
-    END_BLOCK
-
-/* The same by operands at a fixed distance from RSP */
-BLOCK stack_operands ARGS
-    mov     %rsp, %r9
-2:  mov     %r10, %rsp
-    mov     %r11, %rcx
-1:  mov     24(%rsp), %rax
-    add     %r12, %rsp
-    dec     %rcx
-    jnz     1b
-    dec     %rbx
-    jnz     2b
-    mov     %r9, %rsp
-    END_BLOCK
-
-/* And of an array there */
-BLOCK stack_array ARGS
+/* The same with the stack there: the load, and how to get to the next one */
+    .macro STACK_LOADS load, next
     mov     %rsp, %r9
 2:  mov     %r10, %rsp
     xor     %esi, %esi
     mov     %r11, %rcx
-1:  mov     24(%rsp, %rsi), %rax
-    add     %r12, %rsi
+1:  \load
+    \next
     dec     %rcx
     jnz     1b
     dec     %rbx
     jnz     2b
     mov     %r9, %rsp
+    .endm
+
+BLOCK stack ARGS
+    STACK_LOADS "pop %rax", "lea -8(%rsp, %r12), %rsp"
+    END_BLOCK
+
+/* By operands at a fixed distance from RSP */
+BLOCK stack_operands ARGS
+    STACK_LOADS "mov 24(%rsp), %rax", "add %r12, %rsp"
+    END_BLOCK
+
+/* Of an array */
+BLOCK stack_array ARGS
+    STACK_LOADS "mov 24(%rsp, %rsi), %rax", "add %r12, %rsi"
     END_BLOCK
 
 /* As deep as there are return addresses, and eight deeper */
