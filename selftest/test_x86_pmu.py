@@ -7,7 +7,7 @@ import functional
 import guest
 from x86 import PARTS, SAMPLE, TROUBLE, Case, counts, run, samples
 
-PACKAGES = ['rr']
+PACKAGES = ['gdb', 'rr']
 functional.need(functional.emulator('x86_64'), *functional.guest_files('x86'),
                 guest.packages_file('x86', PACKAGES))
 
@@ -39,6 +39,22 @@ for program in 'ls -l /' chaos '/usr/bin/tar -cvf /dev/null /etc'; do
     wc -l < /tmp/recorded
     rm -r /tmp/rr
 done
+part watch
+busybox ip link set lo up       # rr and gdb talk over TCP
+rr record history
+rr replay -d /usr/bin/gdb << EOF
+set confirm off
+break finished
+continue
+watch -l value
+reverse-continue
+reverse-continue
+reverse-continue
+continue
+continue
+kill
+EOF
+echo                            # behind gdb's last prompt
 '''
 
 
@@ -167,6 +183,13 @@ class IcelakeTwo(Thorough, Case):
         for what in ('record', 'replay', 'same'):
             self.assertEqual([l for l in lines if l.startswith(what)], [f'{what} 0'] * 3, lines)
         self.assertTrue(all(int(l) > 3 for l in lines if l.isdigit()), lines)
+
+    def test_watch(self):
+        """a debugger goes back and forth in time to where a watched variable changes"""
+        lines = self.parts['watch']
+        changes = [tuple(map(int, re.findall(r'(?:Old|New) value = (\d+)', ' '.join(pair))))
+                   for pair in zip(lines, lines[1:]) if pair[0].startswith('Old value')]
+        self.assertEqual(changes, [(121, 40), (40, 13), (13, 4), (4, 13), (13, 40)], lines)
 
 
 class SapphireOne(Thorough, Case):
