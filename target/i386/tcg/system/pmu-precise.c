@@ -145,7 +145,7 @@ void x86_pmu_precise_drain(X86CPU *cpu)
     uint64_t *miss = p->loads;
     unsigned refs, lost = 0;
 
-    /* Make it a multiple of four: the last address once more changes nothing. */
+    /* To a multiple of four: the last address once more changes nothing */
     while ((end - p->loads) % 4) {
         end[0] = end[-1];
         end++;
