@@ -122,47 +122,30 @@ void helper_pmu_fetch_miss(CPUX86State *env, uint64_t at)
     total[X86_COUNT_FETCH_LAT] += precise_lose(cpu, domain, X86_PRICE_L1_MISS);
 }
 
-/* Put an address at @miss, and move on if it is not in the first level */
-static inline uint64_t *precise_load(X86PMUPrecise *p, uint64_t addr,
-                                     uint64_t *miss)
-{
-    uint64_t line = (addr >> X86_PMU_LINE_BITS) + 1;
-    uint64_t *l1 = &p->l1d[line % X86_PMU_L1_LINES];
-    bool missed = *l1 != line;
-
-    *miss = addr;
-    *l1 = line;
-    return miss + missed;
-}
-
 void x86_pmu_precise_drain(X86CPU *cpu)
 {
     X86PMUPrecise *p = cpu->pmu_precise;
     uintptr_t user = cpu->pmu_load & X86_PMU_LOADS_USER;
     unsigned domain = user ? X86_COUNT_USER : X86_COUNT_KERNEL;
     uint64_t *total = cpu->insn_count.total[domain];
-    uint64_t *load, *end = (uint64_t *)(cpu->pmu_load - user);
+    const uint64_t *load, *end = (uint64_t *)(cpu->pmu_load - user);
     uint64_t *miss = p->loads;
     unsigned refs, lost = 0;
 
-    /* To a multiple of four: the last address once more changes nothing */
-    while ((end - p->loads) % 4) {
-        end[0] = end[-1];
-        end++;
-    }
     /*
      * First find those that miss L1, without branches, which the host would
      * mispredict; then look these up in the rest.
      */
-    for (load = p->loads; load < end; load += 4) {
-        uint64_t next[4] = { load[0], load[1], load[2], load[3] };
+    for (load = p->loads; load < end; load++) {
+        uint64_t addr = *load, line = (addr >> X86_PMU_LINE_BITS) + 1;
+        uint64_t *l1 = &p->l1d[line % X86_PMU_L1_LINES];
 
-        miss = precise_load(p, next[0], miss);
-        miss = precise_load(p, next[1], miss);
-        miss = precise_load(p, next[2], miss);
-        miss = precise_load(p, next[3], miss);
+        *miss = addr;
+        miss += *l1 != line;
+        *l1 = line;
     }
-    for (load = p->loads, end = miss; load < end; load++) {
+    end = miss;
+    for (load = p->loads; load < end; load++) {
         uint64_t line = (*load >> X86_PMU_LINE_BITS) + 1;
         uint64_t *llc = &p->llc[line % X86_PMU_LLC_LINES];
 
