@@ -401,6 +401,22 @@ BLOCK mispredicted
     cpuid
     END_BLOCK
 
+/*
+ * JNZ and the last JZ differ in nothing but their addresses: in front of both,
+ * as many branches were taken as a history has. Only one of them is taken.
+ */
+BLOCK same_history
+    mov     $20, %r10d
+1:  xor     %eax, %eax
+    .rept   13
+    jz      2f
+2:
+    .endr
+    jnz     2f
+2:  dec     %r10d
+    jnz     1b
+    END_BLOCK
+
 /* ----------------------------------------- A program for each category */
 
 /* The branch depends on a bit of a generator with a period of 2^31. */
