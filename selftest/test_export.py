@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 
+from export import LIMIT
 from fixtures import FILES, MERGED, MESON, QEMU, TreeTest, one_line, read, write
 
 HOOK = "system_ss.add(files('new.c'))\n"
@@ -255,17 +256,17 @@ class Verify(Prepared):
                                             'applying and exporting gives the same bytes'))
 
     def test_limit(self):
-        """verify reports a series that changes more than 600 lines of QEMU"""
-        write(self.src, {'hw/arm/virt.c': VIRT + '/* more */\n' * 599})
+        """verify reports a series that changes too many lines of QEMU"""
+        write(self.src, {'hw/arm/virt.c': VIRT + '/* more */\n' * (LIMIT - 1)})
         write(self.root, {n: c for n, (c, _) in read(self.src).items() if n in FILES})
         write(self.root, {'include/hw/new.h': None})
-        self.export('--new-patch', 'hw/arm: 599 lines, and 1 of the other patch: at the limit')
-        limit = 'the series changes at most 600 lines of QEMU'
+        self.export('--new-patch', 'hw/arm: with 1 of the other patch, at the limit')
+        limit = f'the series changes at most {LIMIT} lines of QEMU'
         unused = 'every overlay file is used by some other file'
         self.verify(unused)
-        write(self.src, {'hw/arm/virt.c': VIRT + '/* more */\n' * 600})
+        write(self.src, {'hw/arm/virt.c': VIRT + '/* more */\n' * LIMIT})
         self.export()
-        self.assertIn('#   601 lines', self.verify(limit, unused))
+        self.assertIn(f'#   {LIMIT + 1} lines', self.verify(limit, unused))
 
     def test_bytes(self):
         """verify reports a patch that would be written in other bytes"""

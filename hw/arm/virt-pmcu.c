@@ -96,6 +96,13 @@ void virt_pmcu_check(VirtMachineState *vms)
         clusters = n / sockets;
     }
     if (!reason) {
+        if (sockets > 1 && clusters * cores == 1 &&
+            MACHINE_GET_CLASS(vms)->smp_props.prefer_sockets) {
+            warn_report("mach-virt: -smp %u makes %u dies with one CPU each, "
+                        "because machine types before virt-6.2 prefer sockets; "
+                        "for one die, use -smp %u,sockets=1", smp->cpus,
+                        sockets, smp->cpus);
+        }
         return;
     }
 
@@ -133,8 +140,9 @@ static void virt_pmcu_check_cpu(VirtMachineState *vms)
         exit(1);
     }
     if (!arm_feature(env, ARM_FEATURE_PMU)) {
-        error_report("mach-virt: pmcu=on needs CPUs with a PMU, so pmu=off "
-                     "cannot be used with it");
+        error_report("mach-virt: pmcu=on needs CPUs with a PMU: neither -cpu "
+                     "...,pmu=off nor a machine type before virt-2.7, which "
+                     "has none");
         exit(1);
     }
     if (qtest_enabled()) {
@@ -188,13 +196,13 @@ void virt_pmcu_create(VirtMachineState *vms, MemoryRegion *mem)
         DeviceState *dev = qdev_new(TYPE_HISI_PMCU);
         SysBusDevice *sbd = SYS_BUS_DEVICE(dev);
 
-        qdev_prop_set_uint32(dev, "sccl-id", die);
+        qdev_prop_set_uint32(dev, "die", die);
         qdev_prop_set_uint32(dev, "nr-cluster", ms->smp.clusters);
+        object_property_add_child(OBJECT(vms), "pmcu[*]", OBJECT(dev));
         object_property_set_link(OBJECT(dev), "dma-memory", OBJECT(mem),
                                  &error_abort);
         sysbus_realize_and_unref(sbd, &error_fatal);
-        memory_region_add_subregion(mem, virt_pmcu_base(vms, die),
-                                    sysbus_mmio_get_region(sbd, 0));
+        sysbus_mmio_map(sbd, 0, virt_pmcu_base(vms, die));
         sysbus_connect_irq(sbd, 0, qdev_get_gpio_in(vms->gic,
                                                     virt_pmcu_spi(vms, die)));
     }
@@ -249,6 +257,10 @@ static bool virt_get_pmcu(Object *obj, Error **errp)
 
 static void virt_set_pmcu(Object *obj, bool value, Error **errp)
 {
+    if (phase_check(PHASE_MACHINE_INITIALIZED)) {
+        error_setg(errp, "pmcu cannot be set after the machine was created");
+        return;
+    }
     VIRT_MACHINE(obj)->pmcu = value;
 }
 

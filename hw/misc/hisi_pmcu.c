@@ -46,7 +46,6 @@
 #include "hw/qdev-properties.h"
 #include "migration/vmstate.h"
 #include "qapi/error.h"
-#include "qemu/bitmap.h"
 #include "qemu/bswap.h"
 #include "qemu/error-report.h"
 #include "qemu/log.h"
@@ -61,6 +60,13 @@
  * are written from a timer.
  */
 static const MemTxAttrs hisi_pmcu_dma_attrs = { .memory = 1 };
+
+static const PmuSyntheticEvents hisi_pmcu_events = {
+    .max = HISI_PMCU_MAX_EVENT,
+};
+
+/* Our decision: bytes of synthetic-events, more than any list needs */
+#define HISI_PMCU_MAX_LIST  4194304u
 
 /* Storage behind a register: the bits that hold what was written last */
 static uint32_t hisi_pmcu_rw_mask(hwaddr offset)
@@ -88,6 +94,24 @@ static uint32_t hisi_pmcu_rw_mask(hwaddr offset)
     default:
         return 0;
     }
+}
+
+static const char *hisi_pmcu_reg_name(hwaddr offset)
+{
+    static const char *const names[HISI_PMCU_NR_REGS] = {
+        [R_FSM_STATUS] = "FSM_STATUS", [R_FSM_CFG] = "FSM_CFG",
+        [R_EVENT_BASE_H] = "EVENT_BASE_H", [R_EVENT_BASE_L] = "EVENT_BASE_L",
+        [R_KILL_BASE_H] = "KILL_BASE_H", [R_KILL_BASE_L] = "KILL_BASE_L",
+        [R_STORE_BASE_H] = "STORE_BASE_H", [R_STORE_BASE_L] = "STORE_BASE_L",
+        [R_WAIT_CNT] = "WAIT_CNT", [R_FSM_CTRL] = "FSM_CTRL",
+        [R_FSM_BRK] = "FSM_BRK", [R_COMP] = "COMP", [R_INT_EN] = "INT_EN",
+        [R_INT_MSK] = "INT_MSK", [R_INT_STAT] = "INT_STAT",
+        [R_INT_CLR] = "INT_CLR", [R_PMCR] = "PMCR",
+        [R_PMCCFILTR] = "PMCCFILTR",
+    };
+
+    return (offset / 4 < ARRAY_SIZE(names) ? names[offset / 4] : NULL) ?:
+           "no register";
 }
 
 static uint64_t hisi_pmcu_reg64(HisiPmcuState *s, unsigned high, unsigned low)
@@ -121,7 +145,7 @@ static void hisi_pmcu_update_irq(HisiPmcuState *s)
     int level = (s->regs[R_INT_STAT] & s->regs[R_INT_EN] &
                  ~s->regs[R_INT_MSK]) != 0;
 
-    trace_hisi_pmcu_irq(s->sccl_id, s->regs[R_INT_STAT], level);
+    trace_hisi_pmcu_irq(s->die, s->regs[R_INT_STAT], level);
     qemu_set_irq(s->irq, level);
 }
 
@@ -143,7 +167,7 @@ static void hisi_pmcu_find_cpus(HisiPmcuState *s)
 
         /* Aff3:Aff2 */
         if (((extract64(mpidr, 32, 8) << 8) | extract64(mpidr, 16, 8)) ==
-            s->sccl_id && cluster < s->nr_cluster &&
+            s->die && cluster < s->nr_cluster &&
             core < HISI_PMCU_CPUS_PER_CLUSTER) {
             s->cpu[hisi_pmcu_slot(s->nr_cluster, cluster, core)] = cpu;
         }
@@ -228,7 +252,7 @@ static void hisi_pmcu_add_synthetic(HisiPmcuState *s, unsigned slot,
         PmuSyntheticSample sample = {
             .event = s->run.events[i] & HISI_PMCU_MAX_EVENT,
             /* Our decision: number slots through, so that dies differ. */
-            .unit = s->sccl_id * s->nr_slots + slot,
+            .unit = s->die * s->nr_slots + slot,
             .index = s->stored,
             .window_ns = hisi_pmcu_window_ns(&s->run),
             .seed = s->run_synthetic_seed,
@@ -238,53 +262,49 @@ static void hisi_pmcu_add_synthetic(HisiPmcuState *s, unsigned slot,
             !arm_pmu_ext_can_count(cpu, sample.event) &&
             pmu_synthetic_value(s->run_synthetic, &sample, &value[i])) {
             value[i] = extract64(value[i], 0, arm_pmu_ext_counter_bits(cpu));
-            trace_hisi_pmcu_synthetic(s->sccl_id, slot, sample.index,
+            trace_hisi_pmcu_synthetic(s->die, slot, sample.index,
                                       sample.event, value[i]);
         }
     }
 }
 
 /*
- * Stop the counters of all CPUs and only then read them, so that all values
- * of a record belong to the same time. Leaves a complete record in s->record,
- * with zeros for slots whose CPU was not on for the whole window.
+ * Stop the counters of all CPUs, at one moment for all of them. Leaves a
+ * complete record in s->record, with zeros for slots whose CPU was not on for
+ * the whole window.
  */
 static void hisi_pmcu_stop_and_read(HisiPmcuState *s)
 {
+    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
     unsigned nr_pmu = s->pmu.nr_counters;
-    uint64_t value[HISI_PMCU_MAX_COUNTERS + 1];
     unsigned slot, i;
 
     memset(s->record, 0,
            hisi_pmcu_record_size(s->nr_slots, nr_pmu, s->run.comp));
 
-    for (slot = find_first_bit(s->started, s->nr_slots); slot < s->nr_slots;
-         slot = find_next_bit(s->started, s->nr_slots, slot + 1)) {
-        uint32_t cid1, cid2;
+    for (slot = 0; slot < s->nr_slots; slot++) {
+        ArmPmuExtSample sample;
 
-        arm_pmu_ext_stop(s->cpu[slot], &s->pmu);
-        arm_pmu_ext_contextidr(s->cpu[slot], &cid1, &cid2);
-        stl_le_p(s->record + hisi_pmcu_cid1_offset(slot), cid1);
-        stl_le_p(s->record + hisi_pmcu_cid2_offset(s->nr_slots, slot), cid2);
-    }
-
-    for (slot = find_first_bit(s->started, s->nr_slots); slot < s->nr_slots;
-         slot = find_next_bit(s->started, s->nr_slots, slot + 1)) {
-        if (!arm_pmu_ext_read(s->cpu[slot], &s->pmu, value, &value[nr_pmu])) {
-            stl_le_p(s->record + hisi_pmcu_cid1_offset(slot), 0);
-            stl_le_p(s->record + hisi_pmcu_cid2_offset(s->nr_slots, slot), 0);
+        if (!s->cpu[slot] ||
+            !arm_pmu_ext_stop(s->cpu[slot], &s->pmu, now, &sample)) {
             continue;
         }
         if (s->run_synthetic) {
-            hisi_pmcu_add_synthetic(s, slot, value);
+            hisi_pmcu_add_synthetic(s, slot, sample.events);
         }
-        for (i = 0; i < nr_pmu + s->pmu.cycles; i++) {
+        stl_le_p(s->record + hisi_pmcu_cid1_offset(slot),
+                 sample.contextidr_el1);
+        stl_le_p(s->record + hisi_pmcu_cid2_offset(s->nr_slots, slot),
+                 sample.contextidr_el2);
+        for (i = 0; i < nr_pmu; i++) {
             stq_le_p(s->record + hisi_pmcu_event_offset(s->nr_slots, i, slot),
-                     value[i]);
+                     sample.events[i]);
+        }
+        if (s->pmu.cycles) {
+            stq_le_p(s->record + hisi_pmcu_event_offset(s->nr_slots, nr_pmu,
+                                                        slot), sample.cycles);
         }
     }
-
-    bitmap_zero(s->started, s->nr_slots);
 }
 
 /* The end of a run, whatever the reason: nothing is counting any more */
@@ -292,11 +312,6 @@ static void hisi_pmcu_end_run(HisiPmcuState *s)
 {
     unsigned slot;
 
-    for (slot = find_first_bit(s->saved, s->nr_slots); slot < s->nr_slots;
-         slot = find_next_bit(s->saved, s->nr_slots, slot + 1)) {
-        arm_pmu_ext_restore(s->cpu[slot], &s->pmu, &s->saved_state[slot]);
-    }
-    bitmap_zero(s->saved, s->nr_slots);
     for (slot = 0; slot < s->nr_slots; slot++) {
         if (s->cpu[slot]) {
             arm_pmu_ext_end(s->cpu[slot]);
@@ -315,15 +330,37 @@ static void hisi_pmcu_stop_run(HisiPmcuState *s, unsigned error)
     hisi_pmcu_update_irq(s);
 }
 
+/*
+ * Can all of this be written? dma_memory_valid() is no answer: it takes MMIO
+ * for valid. A write does not, but then it has written the RAM in front of it.
+ */
+static bool hisi_pmcu_is_ram(HisiPmcuState *s, uint64_t addr, uint64_t size)
+{
+    RCU_READ_LOCK_GUARD();
+    while (size) {
+        hwaddr offset, len = size;
+        MemoryRegion *mr = address_space_translate(&s->dma_as, addr, &offset,
+                                                   &len, true,
+                                                   hisi_pmcu_dma_attrs);
+
+        if (!memory_access_is_direct(mr, true, hisi_pmcu_dma_attrs)) {
+            return false;
+        }
+        addr += len;
+        size -= len;
+    }
+    return true;
+}
+
 static void hisi_pmcu_dma_error(HisiPmcuState *s, unsigned error,
                                 uint64_t addr, uint32_t len)
 {
     const char *what = error == HISI_PMCU_ERR_DMA_READ ? "read" : "write";
 
-    trace_hisi_pmcu_dma_error(s->sccl_id, what, addr, len);
+    trace_hisi_pmcu_dma_error(s->die, what, addr, len);
     qemu_log_mask(LOG_GUEST_ERROR,
-                  "%s: DMA %s of %" PRIu32 " bytes at 0x%" PRIx64
-                  " failed, run stopped\n", __func__, what, len, addr);
+                  "hisi_pmcu die %u: DMA %s of %" PRIu32 " bytes at 0x%" PRIx64
+                  " failed, run stopped\n", s->die, what, len, addr);
     hisi_pmcu_stop_run(s, error);
 }
 
@@ -347,29 +384,15 @@ static void hisi_pmcu_start_subsample(HisiPmcuState *s)
     }
     hisi_pmcu_set_pmu_config(s);
 
+    now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
     for (slot = 0; slot < s->nr_slots; slot++) {
-        ARMCPU *cpu = s->cpu[slot];
-
-        if (!cpu) {
-            continue;
-        }
-        /* Again if the CPU was reset since: it is a new state then */
-        if (s->save_restore && !arm_pmu_ext_saved(cpu) &&
-            arm_pmu_ext_save(cpu, &s->pmu, &s->saved_state[slot])) {
-            set_bit(slot, s->saved);
-        }
-        if (arm_pmu_ext_start(cpu, &s->pmu)) {
-            set_bit(slot, s->started);
+        if (s->cpu[slot]) {
+            arm_pmu_ext_start(s->cpu[slot], &s->pmu, now);
         }
     }
 
-    /*
-     * The window opens when the last CPU has started, so that no counter that
-     * counts all of the time can come out below the window's length.
-     */
     s->state = HISI_PMCU_COUNT;
-    now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
-    trace_hisi_pmcu_start(s->sccl_id, run->loop, run->pos,
+    trace_hisi_pmcu_start(s->die, run->loop, run->pos,
                           hisi_pmcu_window_ns(run), now);
     s->window_end = now + hisi_pmcu_window_ns(run);
     timer_mod_ns(&s->timer, s->window_end);
@@ -377,7 +400,7 @@ static void hisi_pmcu_start_subsample(HisiPmcuState *s)
 
 static void hisi_pmcu_complete(HisiPmcuState *s)
 {
-    trace_hisi_pmcu_done(s->sccl_id, s->stored);
+    trace_hisi_pmcu_done(s->die, s->stored);
     hisi_pmcu_end_run(s);
     if (s->regs[R_INT_STAT] & R_INT_STAT_DONE_MASK) {
         /*
@@ -385,7 +408,7 @@ static void hisi_pmcu_complete(HisiPmcuState *s)
          * Linux driver does that after it has triggered this run, which must
          * not take away our DONE as well: keep it until INT_CLR is written.
          */
-        trace_hisi_pmcu_hold(s->sccl_id);
+        trace_hisi_pmcu_hold(s->die);
         s->state = HISI_PMCU_DONE_HOLD;
         return;
     }
@@ -405,24 +428,24 @@ static void hisi_pmcu_timer(void *opaque)
     hisi_pmcu_stop_and_read(s);
 
     if (run->kill_base - run->store < size) {
-        trace_hisi_pmcu_kill(s->sccl_id, run->store, size, run->kill_base);
+        trace_hisi_pmcu_kill(s->die, run->store, size, run->kill_base);
         qemu_log_mask(LOG_GUEST_ERROR,
-                      "%s: record of %" PRIu32 " bytes at 0x%" PRIx64
-                      " would pass KILL_BASE 0x%" PRIx64 ", run stopped\n",
-                      __func__, size, run->store, run->kill_base);
+                      "hisi_pmcu die %u: record of %" PRIu32 " bytes at 0x%"
+                      PRIx64 " would pass KILL_BASE 0x%" PRIx64
+                      ", run stopped\n", s->die, size, run->store,
+                      run->kill_base);
         hisi_pmcu_stop_run(s, HISI_PMCU_ERR_KILL);
         return;
     }
 
     /* Look before writing: a record must not be left half written */
-    if (!dma_memory_valid(&s->dma_as, run->store, size,
-                          DMA_DIRECTION_FROM_DEVICE, hisi_pmcu_dma_attrs) ||
+    if (!hisi_pmcu_is_ram(s, run->store, size) ||
         dma_memory_write(&s->dma_as, run->store, s->record, size,
                          hisi_pmcu_dma_attrs)) {
         hisi_pmcu_dma_error(s, HISI_PMCU_ERR_DMA_WRITE, run->store, size);
         return;
     }
-    trace_hisi_pmcu_store(s->sccl_id, run->store, size,
+    trace_hisi_pmcu_store(s->die, run->store, size,
                           qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL));
     s->stored++;
     run->store += size;
@@ -442,8 +465,9 @@ static void hisi_pmcu_timer(void *opaque)
 static void hisi_pmcu_reject(HisiPmcuState *s, unsigned error,
                              const char *reason)
 {
-    trace_hisi_pmcu_reject(s->sccl_id, error, reason);
-    qemu_log_mask(LOG_GUEST_ERROR, "hisi_pmcu: trigger refused: %s\n", reason);
+    trace_hisi_pmcu_reject(s->die, error, reason);
+    qemu_log_mask(LOG_GUEST_ERROR, "hisi_pmcu die %u: trigger refused: %s\n",
+                  s->die, reason);
     s->error = error;
 }
 
@@ -475,7 +499,7 @@ static void hisi_pmcu_trigger(HisiPmcuState *s)
         return;
     }
 
-    trace_hisi_pmcu_trigger(s->sccl_id, hisi_pmcu_ev_len(&run),
+    trace_hisi_pmcu_trigger(s->die, hisi_pmcu_ev_len(&run),
                             hisi_pmcu_nr_loop(&run), hisi_pmcu_nr_pmu(&run),
                             run.comp, hisi_pmcu_window_ns(&run),
                             run.event_base, run.store, run.kill_base);
@@ -490,7 +514,7 @@ static void hisi_pmcu_trigger(HisiPmcuState *s)
 
 static void hisi_pmcu_break(HisiPmcuState *s)
 {
-    trace_hisi_pmcu_break(s->sccl_id, s->state, s->stored);
+    trace_hisi_pmcu_break(s->die, s->state, s->stored);
     if (s->state == HISI_PMCU_COUNT) {
         timer_del(&s->timer);
         hisi_pmcu_stop_and_read(s);
@@ -542,13 +566,12 @@ static uint64_t hisi_pmcu_read(void *opaque, hwaddr offset, unsigned size)
         if (hisi_pmcu_rw_mask(offset)) {
             value = s->regs[offset / 4];
         } else {
-            qemu_log_mask(LOG_GUEST_ERROR,
-                          "%s: bad read offset 0x%" HWADDR_PRIx "\n",
-                          __func__, offset);
+            qemu_log_mask(LOG_GUEST_ERROR, "hisi_pmcu die %u: bad read offset "
+                          "0x%" HWADDR_PRIx "\n", s->die, offset);
         }
         break;
     }
-    trace_hisi_pmcu_read(s->sccl_id, offset, value);
+    trace_hisi_pmcu_read(s->die, hisi_pmcu_reg_name(offset), offset, value);
     return value;
 }
 
@@ -558,14 +581,13 @@ static void hisi_pmcu_write(void *opaque, hwaddr offset, uint64_t value,
     HisiPmcuState *s = opaque;
     uint32_t mask = hisi_pmcu_rw_mask(offset);
 
-    trace_hisi_pmcu_write(s->sccl_id, offset, value);
+    trace_hisi_pmcu_write(s->die, hisi_pmcu_reg_name(offset), offset, value);
 
     switch (offset) {
     case A_FSM_STATUS:
     case A_INT_STAT:
-        qemu_log_mask(LOG_GUEST_ERROR,
-                      "%s: write to read-only register 0x%" HWADDR_PRIx "\n",
-                      __func__, offset);
+        qemu_log_mask(LOG_GUEST_ERROR, "hisi_pmcu die %u: write to read-only "
+                      "register %s\n", s->die, hisi_pmcu_reg_name(offset));
         return;
     case A_FSM_CTRL:
         mask = R_FSM_CTRL_TRIGGER_MASK;
@@ -578,18 +600,16 @@ static void hisi_pmcu_write(void *opaque, hwaddr offset, uint64_t value,
         break;
     default:
         if (!mask) {
-            qemu_log_mask(LOG_GUEST_ERROR,
-                          "%s: bad write offset 0x%" HWADDR_PRIx "\n",
-                          __func__, offset);
+            qemu_log_mask(LOG_GUEST_ERROR, "hisi_pmcu die %u: bad write offset "
+                          "0x%" HWADDR_PRIx "\n", s->die, offset);
             return;
         }
         break;
     }
     if (value & ~mask) {
-        qemu_log_mask(LOG_GUEST_ERROR,
-                      "%s: register 0x%" HWADDR_PRIx
-                      ": reserved bits ignored in 0x%" PRIx64 "\n",
-                      __func__, offset, value);
+        qemu_log_mask(LOG_GUEST_ERROR, "hisi_pmcu die %u: reserved bits of %s "
+                      "ignored in 0x%" PRIx64 "\n", s->die,
+                      hisi_pmcu_reg_name(offset), value);
         value &= mask;
     }
 
@@ -646,8 +666,6 @@ static void hisi_pmcu_reset_enter(Object *obj, ResetType type)
     s->state = HISI_PMCU_IDLE;
     s->error = HISI_PMCU_ERR_NONE;
     s->stored = 0;
-    bitmap_zero(s->started, s->nr_slots);
-    bitmap_zero(s->saved, s->nr_slots);
     s->window_end = 0;
     g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
 }
@@ -657,31 +675,11 @@ static void hisi_pmcu_reset_hold(Object *obj, ResetType type)
     hisi_pmcu_update_irq(HISI_PMCU(obj));
 }
 
-static int hisi_pmcu_pre_save(void *opaque)
-{
-    HisiPmcuState *s = opaque;
-    unsigned slot;
-
-    /*
-     * That a CPU was reset during the window is known to that CPU only, and
-     * does not migrate with it.
-     */
-    for (slot = 0; slot < s->nr_slots; slot++) {
-        if (s->cpu[slot] && !arm_pmu_ext_started(s->cpu[slot])) {
-            clear_bit(slot, s->started);
-        }
-        if (s->cpu[slot] && !arm_pmu_ext_saved(s->cpu[slot])) {
-            clear_bit(slot, s->saved);
-        }
-    }
-    return 0;
-}
-
 /* Nothing in a migration stream is trusted; NULL if it makes sense */
 static const char *hisi_pmcu_check_loaded(HisiPmcuState *s)
 {
     HisiPmcuRun *run = &s->run, triggered;
-    unsigned offset, slot, error;
+    unsigned offset, error;
     const char *reason;
     int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 
@@ -736,18 +734,6 @@ static const char *hisi_pmcu_check_loaded(HisiPmcuState *s)
     default:
         return "unknown state";
     }
-
-    if (s->state != HISI_PMCU_COUNT &&
-        (!bitmap_empty(s->started, s->nr_slots) ||
-         !bitmap_empty(s->saved, s->nr_slots))) {
-        return "counting while idle";
-    }
-    for (slot = 0; slot < s->nr_slots; slot++) {
-        if (!s->cpu[slot] &&
-            (test_bit(slot, s->started) || test_bit(slot, s->saved))) {
-            return "counting without a CPU";
-        }
-    }
     return NULL;
 }
 
@@ -755,7 +741,6 @@ static int hisi_pmcu_post_load(void *opaque, int version_id)
 {
     HisiPmcuState *s = opaque;
     const char *reason;
-    unsigned slot;
 
     hisi_pmcu_find_cpus(s);
     reason = hisi_pmcu_check_loaded(s);
@@ -765,7 +750,6 @@ static int hisi_pmcu_post_load(void *opaque, int version_id)
         return -EINVAL;
     }
     timer_del(&s->timer);
-    g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
     if (s->state == HISI_PMCU_COUNT) {
         int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 
@@ -775,65 +759,88 @@ static int hisi_pmcu_post_load(void *opaque, int version_id)
          */
         timer_mod_ns(&s->timer, MAX(s->window_end, now + 1));
         hisi_pmcu_set_pmu_config(s);
-        s->run_synthetic = pmu_synthetic_ref(s->synthetic);
-        s->run_synthetic_seed = s->synthetic_seed;
-    }
-    for (slot = 0; slot < s->nr_slots; slot++) {
-        if (s->cpu[slot]) {
-            arm_pmu_ext_set_flags(s->cpu[slot], test_bit(slot, s->started),
-                                  test_bit(slot, s->saved));
-        }
+    } else {
+        g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
     }
     return 0;
 }
 
-static bool hisi_pmcu_saved_needed(void *opaque)
+static int hisi_pmcu_pre_load(void *opaque)
 {
     HisiPmcuState *s = opaque;
 
-    return s->save_restore && s->state == HISI_PMCU_COUNT;
+    /* A run without synthetic events has no subsection that would say so */
+    g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
+    return 0;
 }
 
-static int hisi_pmcu_saved_pre_load(void *opaque)
+/* What a run was triggered with; qom-set concerns the next one */
+static bool hisi_pmcu_synthetic_needed(void *opaque)
 {
     HisiPmcuState *s = opaque;
 
-    if (!s->save_restore) {
-        error_report("%s: the migration stream needs save-restore=on",
-                     TYPE_HISI_PMCU);
+    return s->run_synthetic;
+}
+
+static int hisi_pmcu_synthetic_pre_save(void *opaque)
+{
+    HisiPmcuState *s = opaque;
+
+    s->run_list = (uint8_t *)g_strdup(pmu_synthetic_list(s->run_synthetic));
+    s->run_list_size = strlen((char *)s->run_list) + 1;
+    return 0;
+}
+
+static int hisi_pmcu_synthetic_post_save(void *opaque)
+{
+    HisiPmcuState *s = opaque;
+
+    g_clear_pointer(&s->run_list, g_free);
+    return 0;
+}
+
+/* Before memory is allocated for it */
+static bool hisi_pmcu_list_fits(void *opaque, int version_id)
+{
+    HisiPmcuState *s = opaque;
+
+    return s->run_list_size >= 1 && s->run_list_size <= HISI_PMCU_MAX_LIST + 1;
+}
+
+static int hisi_pmcu_synthetic_post_load(void *opaque, int version_id)
+{
+    HisiPmcuState *s = opaque;
+    g_autofree char *list = (char *)g_steal_pointer(&s->run_list);
+    Error *err = NULL;
+
+    if (list[s->run_list_size - 1]) {
+        error_report("%s: invalid migration stream: synthetic events are not "
+                     "a string", TYPE_HISI_PMCU);
+        return -EINVAL;
+    }
+    s->run_synthetic = pmu_synthetic_parse(list, &hisi_pmcu_events, &err);
+    if (!s->run_synthetic) {
+        error_prepend(&err, "%s: invalid migration stream: ", TYPE_HISI_PMCU);
+        error_report_err(err);
         return -EINVAL;
     }
     return 0;
 }
 
-static const VMStateDescription vmstate_hisi_pmcu_saved_state = {
-    .name = "hisi-pmcu/saved/state",
+static const VMStateDescription vmstate_hisi_pmcu_synthetic = {
+    .name = "hisi-pmcu/synthetic",
     .version_id = 1,
     .minimum_version_id = 1,
+    .needed = hisi_pmcu_synthetic_needed,
+    .pre_save = hisi_pmcu_synthetic_pre_save,
+    .post_save = hisi_pmcu_synthetic_post_save,
+    .post_load = hisi_pmcu_synthetic_post_load,
     .fields = (const VMStateField[]) {
-        VMSTATE_UINT64_ARRAY(evcntr, ArmPmuExtState, HISI_PMCU_MAX_COUNTERS),
-        VMSTATE_UINT64(ccntr, ArmPmuExtState),
-        VMSTATE_UINT32_ARRAY(evtyper, ArmPmuExtState, HISI_PMCU_MAX_COUNTERS),
-        VMSTATE_UINT32(ccfiltr, ArmPmuExtState),
-        VMSTATE_UINT32(pmcr, ArmPmuExtState),
-        VMSTATE_UINT32(cnten, ArmPmuExtState),
-        VMSTATE_UINT32(ovs, ArmPmuExtState),
-        VMSTATE_END_OF_LIST()
-    }
-};
-
-static const VMStateDescription vmstate_hisi_pmcu_saved = {
-    .name = "hisi-pmcu/saved",
-    .version_id = 1,
-    .minimum_version_id = 1,
-    .needed = hisi_pmcu_saved_needed,
-    .pre_load = hisi_pmcu_saved_pre_load,
-    .fields = (const VMStateField[]) {
-        VMSTATE_BITMAP(saved, HisiPmcuState, 1, nr_slots),
-        VMSTATE_STRUCT_VARRAY_POINTER_INT32(saved_state, HisiPmcuState,
-                                            nr_slots,
-                                            vmstate_hisi_pmcu_saved_state,
-                                            ArmPmuExtState),
+        VMSTATE_UINT32(run_synthetic_seed, HisiPmcuState),
+        VMSTATE_UINT32(run_list_size, HisiPmcuState),
+        VMSTATE_VALIDATE("length of synthetic-events", hisi_pmcu_list_fits),
+        VMSTATE_VBUFFER_ALLOC_UINT32(run_list, HisiPmcuState, 1, NULL,
+                                     run_list_size),
         VMSTATE_END_OF_LIST()
     }
 };
@@ -862,10 +869,10 @@ static const VMStateDescription vmstate_hisi_pmcu = {
     .name = TYPE_HISI_PMCU,
     .version_id = 1,
     .minimum_version_id = 1,
-    .pre_save = hisi_pmcu_pre_save,
+    .pre_load = hisi_pmcu_pre_load,
     .post_load = hisi_pmcu_post_load,
     .fields = (const VMStateField[]) {
-        VMSTATE_UINT32_EQUAL(sccl_id, HisiPmcuState,
+        VMSTATE_UINT32_EQUAL(die, HisiPmcuState,
                              "the die has another number"),
         VMSTATE_UINT32_EQUAL(nr_cluster, HisiPmcuState,
                              "the die has another number of clusters"),
@@ -875,12 +882,11 @@ static const VMStateDescription vmstate_hisi_pmcu = {
         VMSTATE_UINT32(stored, HisiPmcuState),
         VMSTATE_STRUCT(run, HisiPmcuState, 1, vmstate_hisi_pmcu_run,
                        HisiPmcuRun),
-        VMSTATE_BITMAP(started, HisiPmcuState, 1, nr_slots),
         VMSTATE_INT64(window_end, HisiPmcuState),
         VMSTATE_END_OF_LIST()
     },
     .subsections = (const VMStateDescription * const []) {
-        &vmstate_hisi_pmcu_saved,
+        &vmstate_hisi_pmcu_synthetic,
         NULL
     }
 };
@@ -894,11 +900,15 @@ static void hisi_pmcu_set_synthetic(Object *obj, const char *value,
                                     Error **errp)
 {
     HisiPmcuState *s = HISI_PMCU(obj);
-    static const PmuSyntheticEvents events = { .max = HISI_PMCU_MAX_EVENT };
     PmuSynthetic *synthetic = NULL;
 
+    if (strlen(value) > HISI_PMCU_MAX_LIST) {
+        error_setg(errp, "synthetic-events is longer than %u bytes",
+                   HISI_PMCU_MAX_LIST);
+        return;
+    }
     if (*value) {
-        synthetic = pmu_synthetic_parse(value, &events, errp);
+        synthetic = pmu_synthetic_parse(value, &hisi_pmcu_events, errp);
         if (!synthetic) {
             return;
         }
@@ -930,14 +940,15 @@ static void hisi_pmcu_finalize(Object *obj)
 
     pmu_synthetic_unref(s->synthetic);
     pmu_synthetic_unref(s->run_synthetic);
+    g_free(s->run_list);    /* of a stream that could not be loaded */
 }
 
 static void hisi_pmcu_realize(DeviceState *dev, Error **errp)
 {
     HisiPmcuState *s = HISI_PMCU(dev);
 
-    if (s->sccl_id > UINT8_MAX) {
-        error_setg(errp, "sccl-id must be at most %u, the largest MPIDR_EL1."
+    if (s->die > UINT8_MAX) {
+        error_setg(errp, "die must be at most %u, the largest MPIDR_EL1."
                    "Aff2", UINT8_MAX);
         return;
     }
@@ -949,11 +960,6 @@ static void hisi_pmcu_realize(DeviceState *dev, Error **errp)
 
     s->nr_slots = hisi_pmcu_nr_slots(s->nr_cluster);
     s->cpu = g_new0(ARMCPU *, s->nr_slots);
-    s->started = bitmap_new(s->nr_slots);
-    s->saved = bitmap_new(s->nr_slots);
-    if (s->save_restore) {
-        s->saved_state = g_new0(ArmPmuExtState, s->nr_slots);
-    }
     s->record = g_malloc0(hisi_pmcu_record_size(s->nr_slots,
                                                 HISI_PMCU_MAX_COUNTERS,
                                                 false));
@@ -969,18 +975,14 @@ static void hisi_pmcu_unrealize(DeviceState *dev)
     timer_del(&s->timer);
     address_space_destroy(&s->dma_as);
     g_clear_pointer(&s->record, g_free);
-    g_clear_pointer(&s->saved_state, g_free);
-    g_clear_pointer(&s->saved, g_free);
-    g_clear_pointer(&s->started, g_free);
     g_clear_pointer(&s->cpu, g_free);
 }
 
 static const Property hisi_pmcu_properties[] = {
-    DEFINE_PROP_UINT32("sccl-id", HisiPmcuState, sccl_id, 0),
+    DEFINE_PROP_UINT32("die", HisiPmcuState, die, 0),
     DEFINE_PROP_UINT32("nr-cluster", HisiPmcuState, nr_cluster, 1),
     DEFINE_PROP_LINK("dma-memory", HisiPmcuState, dma_mr, TYPE_MEMORY_REGION,
                      MemoryRegion *),
-    DEFINE_PROP_BOOL("save-restore", HisiPmcuState, save_restore, false),
 };
 
 static void hisi_pmcu_class_init(ObjectClass *klass, void *data)
@@ -999,15 +1001,12 @@ static void hisi_pmcu_class_init(ObjectClass *klass, void *data)
     rc->phases.enter = hisi_pmcu_reset_enter;
     rc->phases.hold = hisi_pmcu_reset_hold;
 
-    object_class_property_set_description(klass, "sccl-id",
+    object_class_property_set_description(klass, "die",
         "Number of the die: MPIDR_EL1.Aff2 of its CPUs");
     object_class_property_set_description(klass, "nr-cluster",
         "Number of CPU clusters of the die");
     object_class_property_set_description(klass, "dma-memory",
         "Memory that event lists are read from and records written to");
-    object_class_property_set_description(klass, "save-restore",
-        "Set on/off to give the CPUs' PMU registers their old values back at "
-        "the end of a run; real hardware does not");
     object_class_property_add_str(klass, "synthetic-events",
                                   hisi_pmcu_get_synthetic,
                                   hisi_pmcu_set_synthetic);

@@ -3,7 +3,7 @@
  *
  * See pmu-ext.h for the contract. An agent may sample a hundred CPUs every
  * millisecond with the BQL held, so only the counters in use are touched, and
- * the current count of an event is taken only once per CPU.
+ * the clock is read by the agent, once for all of them.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -15,6 +15,8 @@
 #include "qemu/main-loop.h"
 #include "cpu.h"
 #include "internals.h"
+#include "machine-internal.h"
+#include "migration/vmstate.h"
 #include "pmu-internal.h"
 
 /* PMCNTEN, PMINTEN and PMOVS bit of the cycle counter */
@@ -22,10 +24,6 @@
 
 /* The event that the cycle counter counts, too */
 #define PMU_EXT_CPU_CYCLES 0x11
-
-/* CPUARMState.pmu_ext_flags, all 0 after a reset of the CPU */
-#define PMU_EXT_STARTED (1U << 0)   /* from arm_pmu_ext_start() to _read() */
-#define PMU_EXT_SAVED   (1U << 1)   /* from arm_pmu_ext_save() to _restore() */
 
 /* First counter index above the range that @cfg covers on this CPU */
 static unsigned pmu_ext_end(CPUARMState *env, const ArmPmuExtConfig *cfg)
@@ -45,49 +43,15 @@ static uint64_t pmu_ext_mask(CPUARMState *env, const ArmPmuExtConfig *cfg)
     return mask;
 }
 
-/*
- * While counters are between op_start and op_finish, their delta is the current
- * count of the event. Find it in a counter that has been through op_start
- * before @counter: the cycle counter, or an event counter below this one.
- */
-static bool pmu_ext_current_count(CPUARMState *env, const ArmPmuExtConfig *cfg,
-                                  unsigned counter, uint64_t *count)
+static uint16_t pmu_ext_event(CPUARMState *env, unsigned counter)
 {
-    uint16_t event = env->cp15.c14_pmevtyper[counter] & PMXEVTYPER_EVTCOUNT;
-    unsigned i;
-
-    if (cfg->cycles && event == PMU_EXT_CPU_CYCLES) {
-        *count = env->cp15.c15_ccnt_delta;
-        return true;
-    }
-    for (i = cfg->first; i < counter; i++) {
-        if ((env->cp15.c14_pmevtyper[i] & PMXEVTYPER_EVTCOUNT) == event) {
-            *count = env->cp15.c14_pmevcntr_delta[i];
-            return true;
-        }
-    }
-    return false;
+    return env->cp15.c14_pmevtyper[counter] & PMXEVTYPER_EVTCOUNT;
 }
 
-/*
- * op_start for all counters in use, which are disabled: take the current
- * counts as the baselines.
- */
-static void pmu_ext_set_baseline(CPUARMState *env, const ArmPmuExtConfig *cfg)
+/* The cycles of all CPUs at a time of QEMU_CLOCK_VIRTUAL: they have 1 GHz */
+static uint64_t pmu_ext_cycles_at(int64_t ns)
 {
-    unsigned i, end = pmu_ext_end(env, cfg);
-    uint64_t count;
-
-    if (cfg->cycles) {
-        pmccntr_op_start(env);
-    }
-    for (i = cfg->first; i < end; i++) {
-        if (pmu_ext_current_count(env, cfg, i, &count)) {
-            env->cp15.c14_pmevcntr_delta[i] = count;
-        } else {
-            pmevcntr_op_start(env, i);
-        }
-    }
+    return ns;
 }
 
 static void pmu_ext_write_pmcr(CPUARMState *env, uint32_t value)
@@ -107,7 +71,7 @@ static void pmu_ext_write_pmcr(CPUARMState *env, uint32_t value)
     }
 }
 
-bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg)
+bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now)
 {
     CPUARMState *env = &cpu->env;
     unsigned i, end = pmu_ext_end(env, cfg);
@@ -124,29 +88,30 @@ bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg)
     }
 
     /*
-     * While the counters are disabled, op_start takes the current count of
-     * the new event as the baseline, without a look at what an earlier event
-     * left behind.
+     * A counter that is disabled has the current count of its event as its
+     * delta. When it is enabled it becomes the difference to the counter's
+     * value, which is 0, so it is right already.
      */
     env->cp15.c9_pmcnten &= ~used;
     for (i = cfg->first; i < end; i++) {
         env->cp15.c14_pmevtyper[i] =
             cfg->evtyper[i - cfg->first] & PMXEVTYPER_MASK;
         env->cp15.c14_pmevcntr[i] = 0;
+        if (pmu_ext_event(env, i) == PMU_EXT_CPU_CYCLES) {
+            env->cp15.c14_pmevcntr_delta[i] = pmu_ext_cycles_at(now);
+        } else {
+            pmevcntr_op_start(env, i);
+        }
     }
     if (cfg->cycles) {
         env->cp15.pmccfiltr_el0 = cfg->pmccfiltr & PMCCFILTR_EL0;
         env->cp15.c15_ccnt = 0;
+        env->cp15.c15_ccnt_delta = pmu_ext_cycles_at(now);
     }
-    pmu_ext_set_baseline(env, cfg);
 
     env->cp15.c9_pmcnten |= used;
     for (i = cfg->first; i < end; i++) {
-        /*
-         * The baseline is the delta already, because the counter is 0. What
-         * remains to be done is the timer for an overflow, and 64 bits do not
-         * overflow.
-         */
+        /* For the timer of an overflow; 64 bits do not overflow */
         if (!pmevcntr_is_64_bit(env, i)) {
             pmevcntr_op_finish(env, i);
         }
@@ -156,175 +121,79 @@ bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg)
     }
     pmu_insn_update(env);
 
-    env->pmu_ext_flags |= PMU_EXT_STARTED;
+    env->pmu_ext_started = true;
     return true;
 }
 
-void arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg)
+/* The value of an event counter in use at @now */
+static uint64_t pmu_ext_evcntr(CPUARMState *env, unsigned i, int64_t now)
 {
-    CPUARMState *env = &cpu->env;
-    unsigned i, end = pmu_ext_end(env, cfg);
-    uint64_t count;
-
-    g_assert(bql_locked());
-
-    if (!(env->pmu_ext_flags & PMU_EXT_STARTED)) {
-        return;
+    if (pmu_ext_event(env, i) != PMU_EXT_CPU_CYCLES) {
+        pmevcntr_op_start(env, i);
+    } else if (pmu_counter_enabled(env, i)) {
+        return pmu_ext_cycles_at(now) - env->cp15.c14_pmevcntr_delta[i];
     }
-
-    if (cfg->cycles) {
-        pmccntr_op_start(env);
-    }
-    for (i = cfg->first; i < end; i++) {
-        if (!pmu_ext_current_count(env, cfg, i, &count)) {
-            pmevcntr_op_start(env, i);
-        } else if (pmu_counter_enabled(env, i)) {
-            /* No need to look for an overflow: PMOVS is cleared on reading */
-            env->cp15.c14_pmevcntr[i] =
-                count - env->cp15.c14_pmevcntr_delta[i];
-        }
-    }
-    /*
-     * Disabled counters have no delta form, so there is nothing to finish.
-     * The CPU goes on to count instructions until arm_pmu_ext_end(): the next
-     * window is likely to need them from its beginning.
-     */
-    env->cp15.c9_pmcnten &= ~pmu_ext_mask(env, cfg);
+    return env->cp15.c14_pmevcntr[i];
 }
 
-bool arm_pmu_ext_read(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
-                      uint64_t *events, uint64_t *cycles)
+static uint64_t pmu_ext_ccntr(CPUARMState *env, int64_t now)
+{
+    uint64_t cycles = pmu_ext_cycles_at(now);
+
+    if (!pmu_counter_enabled(env, 31)) {
+        return env->cp15.c15_ccnt;
+    }
+    return (pmccntr_clockdiv_enabled(env) ? cycles / 64 : cycles) -
+           env->cp15.c15_ccnt_delta;
+}
+
+bool arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now,
+                      ArmPmuExtSample *sample)
 {
     CPUARMState *env = &cpu->env;
     unsigned i, end = pmu_ext_end(env, cfg);
     uint64_t used = pmu_ext_mask(env, cfg);
-    bool valid = cpu->power_state == PSCI_ON;
     unsigned length = arm_pmu_ext_counter_bits(cpu);
 
     g_assert(bql_locked());
 
-    if (!(env->pmu_ext_flags & PMU_EXT_STARTED)) {
+    if (!env->pmu_ext_started) {
         return false;
     }
-    env->pmu_ext_flags &= ~PMU_EXT_STARTED;
+    env->pmu_ext_started = false;
 
-    for (i = cfg->first; i < cfg->first + cfg->nr_counters; i++) {
-        if (valid) {
-            events[i - cfg->first] = i < end ?
-                extract64(env->cp15.c14_pmevcntr[i], 0, length) : 0;
-        }
-        if (i < end) {
-            env->cp15.c14_pmevcntr[i] = 0;
-        }
+    memset(sample, 0, sizeof(*sample));
+    for (i = cfg->first; i < end; i++) {
+        sample->events[i - cfg->first] =
+            extract64(pmu_ext_evcntr(env, i, now), 0, length);
+        env->cp15.c14_pmevcntr[i] = 0;
     }
     if (cfg->cycles) {
-        if (valid) {
-            *cycles = env->cp15.c15_ccnt;
-        }
+        sample->cycles = pmu_ext_ccntr(env, now);
         env->cp15.c15_ccnt = 0;
     }
+    /* The vCPU's thread writes these without the BQL: any recent value */
+    sample->contextidr_el1 =
+        qatomic_read__nocheck(&env->cp15.contextidr_el[1]);
+    sample->contextidr_el2 =
+        qatomic_read__nocheck(&env->cp15.contextidr_el[2]);
+
+    /*
+     * The CPU goes on to count instructions until arm_pmu_ext_end(): the next
+     * window is likely to need them from its beginning.
+     */
+    env->cp15.c9_pmcnten &= ~used;
     if (env->cp15.c9_pmovsr & used) {
         env->cp15.c9_pmovsr &= ~used;
         pmu_update_irq(env);
     }
-    return valid;
+    return cpu->power_state == PSCI_ON;
 }
 
 void arm_pmu_ext_end(ARMCPU *cpu)
 {
     g_assert(bql_locked());
     pmu_insn_update(&cpu->env);
-}
-
-bool arm_pmu_ext_started(ARMCPU *cpu)
-{
-    return cpu->env.pmu_ext_flags & PMU_EXT_STARTED;
-}
-
-bool arm_pmu_ext_saved(ARMCPU *cpu)
-{
-    return cpu->env.pmu_ext_flags & PMU_EXT_SAVED;
-}
-
-void arm_pmu_ext_set_flags(ARMCPU *cpu, bool started, bool saved)
-{
-    cpu->env.pmu_ext_flags = (started ? PMU_EXT_STARTED : 0) |
-                             (saved ? PMU_EXT_SAVED : 0);
-}
-
-bool arm_pmu_ext_save(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
-                      ArmPmuExtState *state)
-{
-    CPUARMState *env = &cpu->env;
-    unsigned i, end = pmu_ext_end(env, cfg);
-
-    g_assert(bql_locked());
-
-    if (cpu->power_state != PSCI_ON) {
-        return false;
-    }
-
-    memset(state, 0, sizeof(*state));
-    pmu_op_start(env);
-    for (i = cfg->first; i < end; i++) {
-        state->evcntr[i - cfg->first] = env->cp15.c14_pmevcntr[i];
-        state->evtyper[i - cfg->first] = env->cp15.c14_pmevtyper[i];
-    }
-    if (cfg->cycles) {
-        state->ccntr = env->cp15.c15_ccnt;
-        state->ccfiltr = env->cp15.pmccfiltr_el0;
-        state->pmcr = env->cp15.c9_pmcr;
-    }
-    state->cnten = env->cp15.c9_pmcnten & pmu_ext_mask(env, cfg);
-    state->ovs = env->cp15.c9_pmovsr & pmu_ext_mask(env, cfg);
-    pmu_op_finish(env);
-
-    env->pmu_ext_flags |= PMU_EXT_SAVED;
-    return true;
-}
-
-void arm_pmu_ext_restore(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
-                         const ArmPmuExtState *state)
-{
-    CPUARMState *env = &cpu->env;
-    unsigned i, end = pmu_ext_end(env, cfg);
-    uint64_t used = pmu_ext_mask(env, cfg);
-
-    g_assert(bql_locked());
-
-    if (!(env->pmu_ext_flags & PMU_EXT_SAVED)) {
-        return;
-    }
-    env->pmu_ext_flags &= ~PMU_EXT_SAVED;
-
-    if (cfg->cycles) {
-        pmu_ext_write_pmcr(env, state->pmcr);
-    }
-
-    /* The same order as in arm_pmu_ext_start(), for the same reason */
-    env->cp15.c9_pmcnten &= ~used;
-    for (i = cfg->first; i < end; i++) {
-        env->cp15.c14_pmevtyper[i] =
-            state->evtyper[i - cfg->first] & PMXEVTYPER_MASK;
-        env->cp15.c14_pmevcntr[i] = state->evcntr[i - cfg->first];
-    }
-    if (cfg->cycles) {
-        env->cp15.pmccfiltr_el0 = state->ccfiltr & PMCCFILTR_EL0;
-        env->cp15.c15_ccnt = state->ccntr;
-    }
-    pmu_ext_set_baseline(env, cfg);
-
-    env->cp15.c9_pmcnten |= state->cnten & used;
-    for (i = cfg->first; i < end; i++) {
-        pmevcntr_op_finish(env, i);
-    }
-    if (cfg->cycles) {
-        pmccntr_op_finish(env);
-    }
-    pmu_insn_update(env);
-
-    env->cp15.c9_pmovsr = (env->cp15.c9_pmovsr & ~used) | (state->ovs & used);
-    pmu_update_irq(env);
 }
 
 bool arm_pmu_ext_can_count(ARMCPU *cpu, uint16_t event)
@@ -346,11 +215,20 @@ unsigned arm_pmu_ext_counter_bits(ARMCPU *cpu)
     return cpu_isar_feature(any_pmuv3p5, cpu) ? 64 : 32;
 }
 
-void arm_pmu_ext_contextidr(ARMCPU *cpu, uint32_t *el1, uint32_t *el2)
+static bool pmu_ext_needed(void *opaque)
 {
-    CPUARMState *env = &cpu->env;
+    ARMCPU *cpu = opaque;
 
-    /* The vCPU thread writes these without the BQL; any recent value will do */
-    *el1 = qatomic_read__nocheck(&env->cp15.contextidr_el[1]);
-    *el2 = qatomic_read__nocheck(&env->cp15.contextidr_el[2]);
+    return cpu->env.pmu_ext_started;
 }
+
+const VMStateDescription vmstate_arm_pmu_ext = {
+    .name = "cpu/pmu-ext",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = pmu_ext_needed,
+    .fields = (const VMStateField[]) {
+        VMSTATE_BOOL(env.pmu_ext_started, ARMCPU),
+        VMSTATE_END_OF_LIST()
+    }
+};

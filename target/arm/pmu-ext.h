@@ -12,16 +12,18 @@
  * the same registers as always: PMCR, PMCNTEN, MDCR_EL2, MDCR_EL3 and the
  * filter bits of PMEVTYPER and PMCCFILTR.
  *
- * Reading several CPUs without skew takes two passes: arm_pmu_ext_stop() for
- * each of them, then arm_pmu_ext_read() for each.
- *
  * All functions must be called with the BQL held, which also keeps the vCPU
- * threads away from the PMU state and from changes of exception level. They
- * do not wait for a vCPU, and interrupt it only where it must begin or cease
- * to count instructions (event 0x08). It does so when it has left its current
- * block, so the first window in which a CPU counts them lacks the first few,
- * except under -icount. Of a CPU that executes, another thread sees up to some
- * hundred instructions less than there are; the next window has them.
+ * threads away from the PMU state and from changes of exception level. So an
+ * agent that reads the clock once, and does not release the BQL until it has
+ * started or stopped all CPUs at that time, has no skew between them: CPUs that
+ * count cycles all of the time have the same number of them.
+ *
+ * The functions do not wait for a vCPU, and interrupt it only where it must
+ * begin or cease to count instructions (event 0x08). It does so when it has
+ * left its current block, so the first window in which a CPU counts them lacks
+ * the first few, except under -icount. Of a CPU that executes, another thread
+ * sees up to some hundred instructions less than there are; the next window has
+ * them.
  *
  * Reference: Arm Architecture Reference Manual for A-profile (DDI 0487),
  * "The Performance Monitors Extension" and "Performance Monitors external
@@ -60,40 +62,50 @@ typedef struct ArmPmuExtConfig {
 } ArmPmuExtConfig;
 
 /**
+ * ArmPmuExtSample: what a CPU has counted
+ * @events: the event counters, zero-extended; 0 for those that the CPU does not
+ *          implement
+ * @cycles: the cycle counter, if the configuration uses it
+ * @contextidr_el1: CONTEXTIDR_EL1 when the counters stop, as in PMCID1SR
+ * @contextidr_el2: CONTEXTIDR_EL2, as in PMCID2SR
+ */
+typedef struct ArmPmuExtSample {
+    uint64_t events[ARM_PMU_EXT_MAX_COUNTERS];
+    uint64_t cycles;
+    uint32_t contextidr_el1;
+    uint32_t contextidr_el2;
+} ArmPmuExtSample;
+
+/**
  * arm_pmu_ext_start: program the counters, set them to 0 and enable them
  * @cpu: CPU to program
  * @cfg: what to program
+ * @now: time in ns of QEMU_CLOCK_VIRTUAL from which on cycles count, read since
+ *       the BQL was taken
  *
- * The counters are in use until arm_pmu_ext_read(), or a reset of the CPU.
+ * The counters are in use until arm_pmu_ext_stop(), or a reset of the CPU. That
+ * they are migrates with the CPU.
  *
  * Returns: false, with nothing changed, if the CPU is powered off
  */
-bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg);
+bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now);
 
 /**
- * arm_pmu_ext_stop: bring the counters up to date and disable them
+ * arm_pmu_ext_stop: disable the counters, read them, and set them to 0
  * @cpu: CPU to stop
  * @cfg: the configuration it was started with
- *
- * Nothing happens if the CPU is not started.
- */
-void arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg);
-
-/**
- * arm_pmu_ext_read: read stopped counters, and set them to 0
- * @cpu: CPU to read
- * @cfg: the configuration it was started with
- * @events: where to store @cfg->nr_counters values, zero-extended
- * @cycles: where to store the cycle counter if @cfg->cycles
+ * @now: time in ns of QEMU_CLOCK_VIRTUAL until which cycles count, read since
+ *       the BQL was taken
+ * @sample: where to store what was counted
  *
  * Clears the overflow flags of these counters.
  *
- * Returns: false, with nothing stored, if the values do not belong to the
- * time since arm_pmu_ext_start(): the CPU was not started, has been reset
- * since then, or is powered off
+ * Returns: false if there is nothing that belongs to the time since
+ * arm_pmu_ext_start(): the CPU was not started, has been reset since then, or
+ * is powered off
  */
-bool arm_pmu_ext_read(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
-                      uint64_t *events, uint64_t *cycles);
+bool arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now,
+                      ArmPmuExtSample *sample);
 
 /**
  * arm_pmu_ext_end: the CPU will not be started again soon
@@ -103,58 +115,11 @@ bool arm_pmu_ext_read(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
  */
 void arm_pmu_ext_end(ARMCPU *cpu);
 
-/* Has the CPU been started, and neither read nor reset since then? */
-bool arm_pmu_ext_started(ARMCPU *cpu);
-
-/**
- * ArmPmuExtState: what a CPU has in the registers that a configuration uses
- */
-typedef struct ArmPmuExtState {
-    uint64_t evcntr[ARM_PMU_EXT_MAX_COUNTERS];
-    uint64_t ccntr;
-    uint32_t evtyper[ARM_PMU_EXT_MAX_COUNTERS];
-    uint32_t ccfiltr;
-    uint32_t pmcr;
-    uint32_t cnten;
-    uint32_t ovs;
-} ArmPmuExtState;
-
-/**
- * arm_pmu_ext_save: save the registers that a configuration uses
- * @cpu: CPU, neither started nor saved
- * @cfg: what will be used
- * @state: where to save it
- *
- * Returns: false, with nothing saved, if the CPU is powered off
- */
-bool arm_pmu_ext_save(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
-                      ArmPmuExtState *state);
-
-/**
- * arm_pmu_ext_restore: undo all that was done since arm_pmu_ext_save()
- * @cpu: CPU that is not started
- * @cfg: the configuration it was saved with
- * @state: what was saved
- *
- * Nothing happens if the CPU was reset since then: its state is a new one.
- */
-void arm_pmu_ext_restore(ARMCPU *cpu, const ArmPmuExtConfig *cfg,
-                         const ArmPmuExtState *state);
-
-/* Has the CPU been saved, and neither restored nor reset since then? */
-bool arm_pmu_ext_saved(ARMCPU *cpu);
-
-/* Set what arm_pmu_ext_started() and arm_pmu_ext_saved() say, on migration */
-void arm_pmu_ext_set_flags(ARMCPU *cpu, bool started, bool saved);
-
 /* Can the CPU count this event at all? */
 bool arm_pmu_ext_can_count(ARMCPU *cpu, uint16_t event);
 
 /* Number of event counters, and their width in bits */
 unsigned arm_pmu_ext_nr_counters(ARMCPU *cpu);
 unsigned arm_pmu_ext_counter_bits(ARMCPU *cpu);
-
-/* Sample CONTEXTIDR_EL1 and CONTEXTIDR_EL2, as PMCID1SR and PMCID2SR do */
-void arm_pmu_ext_contextidr(ARMCPU *cpu, uint32_t *el1, uint32_t *el2);
 
 #endif

@@ -18,18 +18,27 @@ bool pmu_counter_enabled(CPUARMState *env, uint8_t counter);
 /* Does this event counter overflow at 64 bits? If not, at 32 */
 bool pmevcntr_is_64_bit(CPUARMState *env, int counter);
 
+/* Does PMCCNTR count every 64th cycle only? */
+bool pmccntr_clockdiv_enabled(CPUARMState *env);
+
 /*
  * Convert one counter from its delta form to the guest-visible value and
  * back; the single-counter versions of pmu_op_start() and pmu_op_finish().
  * For a disabled counter, op_start only refreshes the baseline.
  */
-void pmccntr_op_start(CPUARMState *env);
 void pmccntr_op_finish(CPUARMState *env);
 void pmevcntr_op_start(CPUARMState *env, uint8_t counter);
 void pmevcntr_op_finish(CPUARMState *env, uint8_t counter);
 
 /* Recompute the PMU interrupt after a change of PMOVS, PMINTEN or PMCR.E. */
 void pmu_update_irq(CPUARMState *env);
+
+/*
+ * What MDCR_EL2.HPMN hides, pmu-hpmn.c: for reads of registers with a bit for
+ * each counter, and for accesses to registers of one counter
+ */
+uint64_t pmu_visible_read(CPUARMState *env, const ARMCPRegInfo *ri);
+CPAccessResult pmu_hidden_access(CPUARMState *env, const ARMCPRegInfo *ri);
 
 /* The event INST_RETIRED, pmu-insn.c */
 #define PMU_INST_RETIRED 0x08

@@ -28,12 +28,21 @@
 #define PMCNTENSET_EL0  0x1b9c20
 #define PMCNTENCLR_EL0  0x1b9c40
 #define PMOVSCLR_EL0    0x1b9c60
+#define PMSWINC_EL0     0x1b9c80
 #define PMCCNTR_EL0     0x1b9d00
 #define PMOVSSET_EL0    0x1b9e60
 #define PMINTENSET_EL1  0x189e20
+#define PMINTENCLR_EL1  0x189e40
+#define PMSELR_EL0      0x1b9ca0
+#define PMXEVTYPER_EL0  0x1b9d20
+#define PMXEVCNTR_EL0   0x1b9d40
 #define PMEVCNTR_EL0(n) (0x1be800 + ((n) << 5))
 #define PMEVTYPER_EL0(n) (0x1bec00 + ((n) << 5))
 #define PMCCFILTR_EL0   0x1befe0
+
+/* Exception class in ESR_EL2 */
+#define EC_HVC          0x16
+#define EC_SYSREG       0x18
 
 /* What PSCI_AFFINITY_INFO returns */
 #define PSCI_OFF        1
@@ -136,6 +145,78 @@ static void test_contextidr(void)
     qtest_quit(p.qts);
 }
 
+/*
+ * All counters of a die start at one moment, and stop at one moment: what
+ * counts all of the time is equal, whatever the CPUs do and however busy the
+ * host is.
+ */
+static void test_one_instant(void)
+{
+    static const uint32_t loop[] = { 0x14000000 };      /* b . */
+    Pmcu p = tcg_init("-cpu max,pmu-counters=8 -smp 4");
+    PmcuRun run = {
+        PMCU_RUN_DEFAULT, .ev_len = 16, .nr_pmu = 8, .nr_loop = 200,
+        .wait_cnt = MS_TICKS / 5,
+    };
+
+    for (int cpu = 1; cpu < 4; cpu++) {
+        guest_cpu_on(&p, 0, cpu, false);
+    }
+    /* More than the host has CPUs, on many a host */
+    for (int cpu = 0; cpu < 3; cpu++) {
+        guest_start(&p, cpu, 0, loop, ARRAY_SIZE(loop));
+    }
+    /* Cycles, and something else between them */
+    pmcu_events(&p, EVENT_BASE, 16, EV_CPU_CYCLES);
+    qtest_writel(p.qts, EVENT_BASE + 4 * 3, EV_INST_RETIRED);
+    run_to_end(&p, &run);
+    for (int i = 0; i < 400; i++) {
+        uint64_t rec = STORE_BASE + 0x280 * i;
+        uint64_t cycles = qtest_readq(p.qts, rec + 0x240);
+
+        g_assert_cmpint(cycles, >=, MS / 5);
+        for (int cpu = 0; cpu < 4; cpu++) {
+            for (int e = 0; e < 9; e++) {
+                uint64_t count = qtest_readq(p.qts,
+                                             rec + 0x40 + 0x40 * e + 8 * cpu);
+
+                if (e != 3 || i % 2) {
+                    g_assert_cmpint(count, ==, cycles);
+                }
+            }
+        }
+    }
+    qtest_quit(p.qts);
+}
+
+/* Nothing is stored while the machine is stopped, and nothing gets lost. */
+static void test_stop_cont(void)
+{
+    Pmcu p = tcg_init("-cpu max");
+    PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 200 };
+    unsigned stored;
+
+    qtest_memset(p.qts, STORE_BASE, CANARY, 201 * 0xc0);
+    pmcu_start(&p, &run);
+    pmcu_wait_stored(&p, 10);
+    for (int i = 0; i < 5; i++) {
+        qtest_qmp_assert_success(p.qts, "{'execute': 'stop'}");
+        stored = pmcu_stored(&p);
+        g_usleep(20000);        /* 20 windows */
+        g_assert_cmpint(pmcu_stored(&p), ==, stored);
+        g_assert_cmphex(qtest_readb(p.qts, STORE_BASE + 0xc0 * stored), ==,
+                        CANARY);
+        qtest_qmp_assert_success(p.qts, "{'execute': 'cont'}");
+    }
+    pmcu_wait_stored(&p, 200);
+    for (int i = 0; i < 200; i++) {
+        g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0xc0 * i + 0x40), >=,
+                        MS);
+    }
+    g_assert_cmphex(qtest_readb(p.qts, STORE_BASE + 0xc0 * 200), ==, CANARY);
+    qtest_quit(p.qts);
+}
+
 /* Only a CPU that is on for the whole of a window is in its record. */
 static void test_cpu_power(void)
 {
@@ -232,11 +313,9 @@ static void owner_setup(const Pmcu *p)
     guest_write(p, 0, PMINTENSET_EL1, 0x2);
 }
 
-static void test_owner_state(const void *data)
+static void test_owner_state(void)
 {
-    bool restore = data != NULL;
-    Pmcu p = tcg_init(restore ? "-cpu max -global hisi-pmcu.save-restore=on" :
-                                "-cpu max");
+    Pmcu p = tcg_init("-cpu max");
     PmcuRun run = {
         PMCU_RUN_DEFAULT, .ev_len = 3, .pmccfiltr = FILTER_NSH,
     };
@@ -261,20 +340,14 @@ static void test_owner_state(const void *data)
         pmcu_write(&p, A_INT_CLR, DONE | BRK);
 
         /* ...and what is left of it after the run */
-        g_assert_cmphex(guest_read(&p, 0, PMCR_EL0) & 0xff, ==,
-                        restore ? 0 : PMCR_DRIVER);
+        g_assert_cmphex(guest_read(&p, 0, PMCR_EL0) & 0xff, ==, PMCR_DRIVER);
         g_assert_cmphex(guest_read(&p, 0, PMEVTYPER_EL0(0)), ==,
-                        restore ? EV_L2D_CACHE : EV_CPU_CYCLES);
-        g_assert_cmphex(guest_read(&p, 0, PMEVCNTR_EL0(0)), ==,
-                        restore ? 0x1111 : 0);
-        g_assert_cmphex(guest_read(&p, 0, PMCCNTR_EL0), ==,
-                        restore ? 0x3333 : 0);
-        g_assert_cmphex(guest_read(&p, 0, PMCCFILTR_EL0), ==,
-                        restore ? FILTER_P : FILTER_NSH);
-        g_assert_cmphex(guest_read(&p, 0, PMCNTENSET_EL0), ==,
-                        restore ? 0x80000003 : 0x00000002);
-        g_assert_cmphex(guest_read(&p, 0, PMOVSSET_EL0), ==,
-                        restore ? 0x3 : 0x2);
+                        EV_CPU_CYCLES);
+        g_assert_cmphex(guest_read(&p, 0, PMEVCNTR_EL0(0)), ==, 0);
+        g_assert_cmphex(guest_read(&p, 0, PMCCNTR_EL0), ==, 0);
+        g_assert_cmphex(guest_read(&p, 0, PMCCFILTR_EL0), ==, FILTER_NSH);
+        g_assert_cmphex(guest_read(&p, 0, PMCNTENSET_EL0), ==, 0x00000002);
+        g_assert_cmphex(guest_read(&p, 0, PMOVSSET_EL0), ==, 0x2);
         /* Of counters that are not in use, nothing is touched */
         g_assert_cmphex(guest_read(&p, 0, PMINTENSET_EL1), ==, 0x2);
         g_assert_cmphex(guest_read(&p, 0, PMEVTYPER_EL0(1)), ==,
@@ -293,7 +366,7 @@ static void test_owner_state(const void *data)
     }
     pmcu_events(&p, EVENT_BASE, 3, EV_CPU_CYCLES);
 
-    /* A counter that runs goes on from where it was */
+    /* Nor is what is in a counter that runs */
     guest_write(&p, 0, PMCR_EL0, R_PMCR_E_MASK | R_PMCR_LC_MASK);
     guest_write(&p, 0, PMCCFILTR_EL0, 0);
     guest_write(&p, 0, PMCCNTR_EL0, 1000000 * MS);
@@ -301,20 +374,11 @@ static void test_owner_state(const void *data)
     guest_write(&p, 0, PMCNTENSET_EL0, 0x80000001);
     g_usleep(50000);
     run_to_end(&p, &run);
-    if (restore) {
-        uint64_t count = guest_read(&p, 0, PMCCNTR_EL0);
-
-        g_assert_cmpint(count, >, 1000050 * MS);
-        g_assert_cmpint(count, <, 1100000 * MS);
-        g_assert_cmpint(guest_read(&p, 0, PMCCNTR_EL0), >, count);
-    } else {
-        g_assert_cmpint(guest_read(&p, 0, PMCCNTR_EL0), ==, 0);
-    }
+    g_assert_cmpint(guest_read(&p, 0, PMCCNTR_EL0), ==, 0);
     for (int i = 0; i < 3; i++) {
         uint64_t count = qtest_readq(p.qts, STORE_BASE + 0xc0 * i + 0x40);
         uint64_t cycles = qtest_readq(p.qts, STORE_BASE + 0xc0 * i + 0x80);
 
-        /* The PMCU started from 0 nevertheless */
         g_assert_cmpint(count, >=, MS);
         g_assert_cmpint(count, <, 1000000 * MS);
         g_assert_cmpint(cycles, >=, MS);
@@ -353,22 +417,42 @@ static void test_overflow(void)
     qtest_quit(p.qts);
 }
 
-/* Software that uses the same counters gets wrong numbers, and no more. */
+/*
+ * Software that uses the same counters gets wrong numbers, and no more; what it
+ * has in counters that the PMCU does not use stays right.
+ */
 static void test_contention(void)
 {
     Pmcu p = tcg_init("-cpu max");
     PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 100 };
+    unsigned increments = 0;
 
+    guest_write(&p, 0, PMCR_EL0, PMCR_DRIVER);
+    for (int i = 4; i < 6; i++) {
+        guest_write(&p, 0, PMEVTYPER_EL0(i), i == 4 ? EV_SW_INCR : EV_NULL);
+        guest_write(&p, 0, PMEVCNTR_EL0(i), 0x123400000000 + i);
+    }
+    guest_write(&p, 0, PMINTENSET_EL1, 0x30);
     pmcu_start(&p, &run);
     while (pmcu_state(&p) == HISI_PMCU_COUNT) {
         guest_write(&p, 0, PMEVTYPER_EL0(0), EV_SW_INCR);
         guest_write(&p, 0, PMEVCNTR_EL0(0), UINT32_MAX);
         guest_write(&p, 0, PMCNTENCLR_EL0, 0x80000001);
-        guest_write(&p, 0, PMCR_EL0, 0x6);
-        guest_write(&p, 0, PMCNTENSET_EL0, 0x80000001);
+        guest_write(&p, 0, PMCR_EL0, 0x5);              /* C, and not P */
+        guest_write(&p, 0, PMCNTENSET_EL0, 0x80000031);
+        guest_write(&p, 0, PMSWINC_EL0, 0x10);
+        increments++;
     }
     g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==, 100 << 16);
     pmcu_write(&p, A_INT_CLR, DONE);
+    g_assert_cmpint(increments, >, 0);
+    g_assert_cmphex(guest_read(&p, 0, PMEVTYPER_EL0(4)), ==, EV_SW_INCR);
+    g_assert_cmphex(guest_read(&p, 0, PMEVTYPER_EL0(5)), ==, EV_NULL);
+    g_assert_cmphex(guest_read(&p, 0, PMEVCNTR_EL0(4)), ==,
+                    0x123400000004 + increments);
+    g_assert_cmphex(guest_read(&p, 0, PMEVCNTR_EL0(5)), ==, 0x123400000005);
+    g_assert_cmphex(guest_read(&p, 0, PMCNTENSET_EL0) & 0x3e, ==, 0x30);
+    g_assert_cmphex(guest_read(&p, 0, PMINTENSET_EL1), ==, 0x30);
     run.ev_len = 10;
     run_to_end(&p, &run);
     for (int i = 0; i < 10; i++) {
@@ -413,6 +497,177 @@ static void test_comp_hpme(void)
                     EV_CPU_CYCLES | FILTER_NSH);
     g_assert_cmphex(guest_read(&p, 0, PMEVTYPER_EL0(7)), ==,
                     EV_CPU_CYCLES | FILTER_NSH);
+    qtest_quit(p.qts);
+}
+
+/*
+ * Let CPU 0, which is at EL2, execute one instruction at EL1, with *@x1 in x1.
+ * Returns the exception class of what follows: the HVC behind it, or its trap.
+ */
+static unsigned el1_execute(const Pmcu *p, uint32_t insn, uint64_t *x1)
+{
+    const uint64_t vector = GUEST_VECTORS(0) + 0x400;   /* lower EL, AArch64 */
+    const uint64_t el1_code = GUEST_VECTORS(0) + 0x800;
+    const uint64_t value = GUEST_MAILBOX(0) + 24;
+    const uint32_t enter[] = {
+        0x91400661,     /* add     x1, x19, #0x1000 */
+        0xd51cc001,     /* msr     vbar_el2, x1 */
+        0xd2b00002,     /* mov     x2, #0x80000000 */
+        0xd51c1102,     /* msr     hcr_el2, x2 */
+        0xd51c4020,     /* msr     elr_el2, x0 */
+        0xd28078a2,     /* mov     x2, #0x3c5 */
+        0xd51c4002,     /* msr     spsr_el2, x2 */
+        0xf9400e61,     /* ldr     x1, [x19, #24] */
+        INSN_ERET,
+    };
+    const uint32_t leave[] = {
+        0xf9000e61,     /* str     x1, [x19, #24] */
+        0xd53c5200,     /* mrs     x0, esr_el2 */
+        INSN_RET,       /* to where enter[] was called from, at EL2 */
+    };
+    const uint32_t code[] = { insn, 0xd4000002 /* hvc #0 */ };
+    unsigned ec;
+
+    guest_put(p, vector, leave, ARRAY_SIZE(leave));
+    guest_put(p, el1_code, code, ARRAY_SIZE(code));
+    qtest_writeq(p->qts, value, *x1);
+    ec = guest_call(p, 0, el1_code, enter, ARRAY_SIZE(enter)) >> 26;
+    *x1 = qtest_readq(p->qts, value);
+    return ec;
+}
+
+static uint64_t el1_read(const Pmcu *p, uint32_t sysreg)
+{
+    uint64_t x1 = 0xdead;
+
+    g_assert_cmphex(el1_execute(p, INSN_MRS_X0 | sysreg | 1, &x1), ==, EC_HVC);
+    return x1;
+}
+
+static void el1_write(const Pmcu *p, uint32_t sysreg, uint64_t value)
+{
+    g_assert_cmphex(el1_execute(p, INSN_MSR_X0 | sysreg | 1, &value), ==,
+                    EC_HVC);
+}
+
+static void assert_el1_traps(const Pmcu *p, uint32_t sysreg)
+{
+    uint64_t x1 = 0xdead;
+
+    g_assert_cmphex(el1_execute(p, INSN_MRS_X0 | sysreg | 1, &x1), ==,
+                    EC_SYSREG);
+    g_assert_cmphex(x1, ==, 0xdead);
+    g_assert_cmphex(el1_execute(p, INSN_MSR_X0 | sysreg | 1, &x1), ==,
+                    EC_SYSREG);
+}
+
+/*
+ * Counters from MDCR_EL2.HPMN on do not exist for EL1: it can neither see nor
+ * disturb them. (Arm ARM, MDCR_EL2.HPMN)
+ */
+static void test_hpmn(const void *cpu)
+{
+    static const struct {
+        uint32_t set, clear;
+    } bits[] = {
+        { PMCNTENSET_EL0, PMCNTENCLR_EL0 }, { PMOVSSET_EL0, PMOVSCLR_EL0 },
+        { PMINTENSET_EL1, PMINTENCLR_EL1 },
+    };
+    g_autofree char *args = g_strdup_printf("%s -M virtualization=on",
+                                            (const char *)cpu);
+    Pmcu p = tcg_init(args);
+    uint64_t pmcr;
+
+    guest_write(&p, 0, MDCR_EL2, 3 | 1 << 7);   /* HPME */
+    guest_write(&p, 0, PMCR_EL0, R_PMCR_E_MASK);
+
+    g_assert_cmpint(extract64(guest_read(&p, 0, PMCR_EL0), 11, 5), ==, 8);
+    pmcr = el1_read(&p, PMCR_EL0);
+    g_assert_cmpint(extract64(pmcr, 11, 5), ==, 3);
+
+    for (int i = 0; i < ARRAY_SIZE(bits); i++) {
+        guest_write(&p, 0, bits[i].clear, UINT32_MAX);
+        el1_write(&p, bits[i].set, UINT32_MAX);
+        g_assert_cmphex(guest_read(&p, 0, bits[i].set), ==, 0x80000007);
+        guest_write(&p, 0, bits[i].set, UINT32_MAX);
+        g_assert_cmphex(guest_read(&p, 0, bits[i].set), ==, 0x800000ff);
+        g_assert_cmphex(el1_read(&p, bits[i].set), ==, 0x80000007);
+        g_assert_cmphex(el1_read(&p, bits[i].clear), ==, 0x80000007);
+        el1_write(&p, bits[i].clear, UINT32_MAX);
+        g_assert_cmphex(guest_read(&p, 0, bits[i].set), ==, 0xf8);
+        g_assert_cmphex(guest_read(&p, 0, bits[i].clear), ==, 0xf8);
+    }
+
+    /* All counters are enabled, and count PMSWINC at any exception level */
+    guest_write(&p, 0, PMCNTENSET_EL0, UINT32_MAX);
+    for (int i = 0; i < 8; i++) {
+        guest_write(&p, 0, PMEVTYPER_EL0(i), EV_SW_INCR | FILTER_NSH);
+        guest_write(&p, 0, PMEVCNTR_EL0(i), 0x100 + i);
+    }
+    el1_write(&p, PMSWINC_EL0, UINT32_MAX);
+    for (int i = 0; i < 8; i++) {
+        g_assert_cmphex(guest_read(&p, 0, PMEVCNTR_EL0(i)), ==,
+                        0x100 + i + (i < 3));
+    }
+    el1_write(&p, PMCR_EL0, R_PMCR_E_MASK | R_PMCR_P_MASK);
+    for (int i = 0; i < 8; i++) {
+        g_assert_cmphex(guest_read(&p, 0, PMEVCNTR_EL0(i)), ==,
+                        i < 3 ? 0 : 0x100 + i);
+    }
+    guest_write(&p, 0, PMSWINC_EL0, 0x81);
+    g_assert_cmphex(guest_read(&p, 0, PMEVCNTR_EL0(0)), ==, 1);
+    g_assert_cmphex(guest_read(&p, 0, PMEVCNTR_EL0(7)), ==, 0x108);
+
+    for (int i = 0; i < 8; i++) {
+        el1_write(&p, PMSELR_EL0, i);
+        if (i < 3) {
+            el1_write(&p, PMEVTYPER_EL0(i), EV_NULL + i);
+            g_assert_cmphex(el1_read(&p, PMXEVTYPER_EL0), ==, EV_NULL + i);
+            el1_write(&p, PMXEVCNTR_EL0, 0x200 + i);
+            g_assert_cmphex(el1_read(&p, PMEVCNTR_EL0(i)), ==, 0x200 + i);
+        } else {
+            assert_el1_traps(&p, PMEVTYPER_EL0(i));
+            assert_el1_traps(&p, PMEVCNTR_EL0(i));
+            assert_el1_traps(&p, PMXEVTYPER_EL0);
+            assert_el1_traps(&p, PMXEVCNTR_EL0);
+        }
+    }
+    el1_write(&p, PMSELR_EL0, 31);
+    el1_write(&p, PMXEVTYPER_EL0, FILTER_P);
+    g_assert_cmphex(el1_read(&p, PMCCFILTR_EL0), ==, FILTER_P);
+    g_assert_cmphex(guest_read(&p, 0, PMEVTYPER_EL0(3)), ==,
+                    EV_SW_INCR | FILTER_NSH);
+    g_assert_cmphex(guest_read(&p, 0, PMEVTYPER_EL0(2)), ==, EV_NULL + 2);
+    qtest_quit(p.qts);
+}
+
+/* What EL1 does to all counters that it knows of does not disturb a run. */
+static void test_comp_isolated(void)
+{
+    Pmcu p = tcg_init("-cpu a64fx -M virtualization=on");
+    PmcuRun run = {
+        PMCU_RUN_DEFAULT, .ev_len = 200, .nr_pmu = 5, .comp = true,
+    };
+    unsigned turns = 0;
+
+    pmcu_events(&p, EVENT_BASE, 200, EV_CPU_CYCLES | FILTER_NSH);
+    guest_write(&p, 0, MDCR_EL2, 3 | 1 << 7);
+    pmcu_start(&p, &run);
+    do {
+        el1_write(&p, PMCR_EL0, R_PMCR_P_MASK | R_PMCR_C_MASK);
+        el1_write(&p, PMCNTENCLR_EL0, UINT32_MAX);
+        el1_write(&p, PMOVSSET_EL0, UINT32_MAX);
+        el1_write(&p, PMSWINC_EL0, UINT32_MAX);
+        turns++;
+    } while (pmcu_state(&p) == HISI_PMCU_COUNT);
+    g_assert_cmpint(turns, >, 1);
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==, 40 << 16);
+    for (int i = 0; i < 40; i++) {
+        for (int e = 0; e < 5; e++) {
+            g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x180 * i + 0x40 +
+                                        0x40 * e), >=, MS);
+        }
+    }
     qtest_quit(p.qts);
 }
 
@@ -515,13 +770,17 @@ int main(int argc, char **argv)
     qtest_add_func("hisi_pmcu/tcg/context-ids", test_contextidr);
     qtest_add_func("hisi_pmcu/tcg/cpu-power-in-window", test_cpu_power);
     qtest_add_func("hisi_pmcu/tcg/exception-return", test_exception_return);
-    qtest_add_data_func("hisi_pmcu/tcg/owner-state-lost", NULL,
-                        test_owner_state);
-    qtest_add_data_func("hisi_pmcu/tcg/owner-state-restored", "",
-                        test_owner_state);
+    qtest_add_func("hisi_pmcu/tcg/owner-state-lost", test_owner_state);
+    qtest_add_func("hisi_pmcu/tcg/one-instant", test_one_instant);
+    qtest_add_func("hisi_pmcu/tcg/stop-cont", test_stop_cont);
     qtest_add_func("hisi_pmcu/tcg/overflow-interrupt", test_overflow);
     qtest_add_func("hisi_pmcu/tcg/contention", test_contention);
     qtest_add_func("hisi_pmcu/tcg/compatibility-mode-hpme", test_comp_hpme);
+    qtest_add_data_func("hisi_pmcu/tcg/hpmn/max", "-cpu max,pmu-counters=8",
+                        test_hpmn);
+    qtest_add_data_func("hisi_pmcu/tcg/hpmn/a64fx", "-cpu a64fx", test_hpmn);
+    qtest_add_func("hisi_pmcu/tcg/compatibility-mode-isolated",
+                   test_comp_isolated);
     qtest_add_func("hisi_pmcu/tcg/icount-exact", test_icount);
     qtest_add_func("hisi_pmcu/tcg/live-migration", test_migrate);
     qtest_add_func("hisi_pmcu/tcg/pmu-counters", test_pmu_counters);

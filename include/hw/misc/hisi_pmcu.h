@@ -2,13 +2,11 @@
  * HiSilicon PMCU (Performance Monitor Control Unit)
  *
  * QEMU interface:
- * + QOM property "sccl-id": number of the die; the CPUs of the die are those
- *   with this MPIDR_EL1.Aff2
+ * + QOM property "die": number of the die; its CPUs are those with this
+ *   MPIDR_EL1.Aff2
  * + QOM property "nr-cluster": number of CPU clusters of the die
  * + QOM property "dma-memory": MemoryRegion that the device reads event lists
  *   from and writes records to (default: system memory)
- * + QOM property "save-restore": give the CPUs' PMU registers their old values
- *   back at the end of a run
  * + QOM properties "synthetic-events", "synthetic-seed": made-up counts for
  *   events that the CPUs cannot count, see pmu-synthetic.h; a change takes
  *   effect with the next trigger
@@ -56,10 +54,9 @@ struct HisiPmcuState {
     AddressSpace dma_as;
 
     /* Properties */
-    uint32_t sccl_id;
+    uint32_t die;
     uint32_t nr_cluster;
     MemoryRegion *dma_mr;
-    bool save_restore;
     PmuSynthetic *synthetic;
     uint32_t synthetic_seed;
 
@@ -73,15 +70,14 @@ struct HisiPmcuState {
     uint32_t error;
     uint32_t stored;        /* records of the current or last run */
     HisiPmcuRun run;
-    unsigned long *started; /* [slot], CPUs that count in this window */
-    unsigned long *saved;   /* [slot], CPUs whose PMU state was saved */
-    ArmPmuExtState *saved_state;
     int64_t window_end;     /* in ns of QEMU_CLOCK_VIRTUAL */
     QEMUTimer timer;        /* pending in state COUNT only */
 
     /* Properties as they were when the run was triggered */
     PmuSynthetic *run_synthetic;
     uint32_t run_synthetic_seed;
+    uint8_t *run_list;      /* as text, while it is saved or loaded */
+    uint32_t run_list_size;
 
     /* Derived from run, or only used within one call */
     ArmPmuExtConfig pmu;

@@ -17,9 +17,9 @@
     X(sse) X(expensive) X(avx) X(cpuid) X(wrmsr) X(mov_cr) X(ints)          \
     X(far_returns) X(pauses) X(strings) X(compares) X(tie) X(fractions)     \
     X(mispredicted) X(same_history) X(random_branches) X(pointer_chase)     \
-    X(divide_chain) X(straight_code) X(simple_loop) X(lines) X(stack)                       \
-    X(stack_operands) X(stack_array) X(returns)                             \
-    X(deep_returns) X(same_target) X(other_target) X(fp) X(fp_avx)
+    X(divide_chain) X(straight_code) X(simple_loop) X(lines) X(stack)       \
+    X(stack_operands) X(stack_array) X(returns) X(deep_returns)             \
+    X(same_target) X(other_target) X(fp) X(fp_avx)
 
 /* For run_user() */
 #define TOPDOWN_BODIES(X)                                                   \

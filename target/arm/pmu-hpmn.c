@@ -1,0 +1,62 @@
+/*
+ * Arm PMUv3: event counters that belong to EL2
+ *
+ * MDCR_EL2.HPMN divides the event counters: those below it are for EL1 and EL0,
+ * and for EL2 if it likes. The others are for EL2 alone. EL1 and EL0 do not see
+ * them: not in PMCR_EL0.N, nor in registers with a bit for each counter, which
+ * read as 0 and ignore writes there; PMCR_EL0.P does not reset them, and
+ * accesses to their own registers trap to EL2.
+ *
+ * The trap is architected with FEAT_FGT. Without it, and for PMXEVTYPER_EL0 and
+ * PMXEVCNTR_EL0, the architecture permits several behaviours. The trap is one
+ * of them, and what a hypervisor expects.
+ *
+ * Reference: Arm ARM (DDI 0487), MDCR_EL2.HPMN and "Accessing the
+ * PMEVCNTR<n>_EL0".
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "cpu.h"
+#include "internals.h"
+#include "pmu-internal.h"
+
+/* Number of event counters that the current exception level can access */
+uint32_t pmu_visible_counters(CPUARMState *env)
+{
+    uint32_t n = pmu_num_counters(env);
+
+    if (arm_current_el(env) <= 1 && arm_is_el2_enabled(env)) {
+        return MIN(n, env->cp15.mdcr_el2 & MDCR_HPMN);
+    }
+    return n;
+}
+
+uint64_t pmu_visible_read(CPUARMState *env, const ARMCPRegInfo *ri)
+{
+    uint64_t value = cpreg_field_is_64bit(ri) ? CPREG_FIELD64(env, ri)
+                                              : CPREG_FIELD32(env, ri);
+
+    return value & pmu_counter_mask(env);
+}
+
+CPAccessResult pmu_hidden_access(CPUARMState *env, const ARMCPRegInfo *ri)
+{
+    unsigned counter;
+
+    if (ri->crn == 14 && ri->crm >= 8) {
+        /* PMEVCNTR<n> and PMEVTYPER<n>; PMCCFILTR has the number 31 */
+        counter = (ri->crm & 3) << 3 | (ri->opc2 & 7);
+    } else if (ri->crn == 9 && ri->crm == 13 && ri->opc2 > 0) {
+        /* PMXEVTYPER and PMXEVCNTR, which may select PMCCFILTR, too */
+        counter = env->cp15.c9_pmselr & 31;
+    } else {
+        return CP_ACCESS_OK;
+    }
+    return counter < pmu_num_counters(env) &&
+           counter >= pmu_visible_counters(env) ? CP_ACCESS_TRAP_EL2 :
+                                                  CP_ACCESS_OK;
+}
