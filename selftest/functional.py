@@ -4,6 +4,7 @@
 """Helpers of the functional tests: what must be built, and booting."""
 
 import functools
+import json
 import os
 import re
 import subprocess
@@ -58,6 +59,24 @@ def in_sound_guest(test, script, name, *args, **options):
         name, args=[str(a) for a in args], **options)
     test.assertEqual(status, 0, '\n'.join(lines[-60:]))
     return lines
+
+
+class Monitor:
+    """QEMU's QMP, on a pair of text files."""
+
+    def __init__(self, reader, writer):
+        self.reader, self.writer = reader, writer
+        self.reader.readline()
+        self('qmp_capabilities')
+
+    def __call__(self, execute, **arguments):
+        print(json.dumps({'execute': execute, 'arguments': arguments}), file=self.writer,
+              flush=True)
+        while 'event' in (answer := json.loads(self.reader.readline())):
+            pass
+        if 'error' in answer:
+            raise AssertionError(f'{execute}: {answer["error"]["desc"]}')
+        return answer['return']
 
 
 def part(script):

@@ -2,9 +2,13 @@
 """PMCUs sample the CPUs of an unmodified arm64 kernel (guest/arm/pmcu)."""
 
 import re
+import socket
+import subprocess
+import tempfile
 import unittest
 
 import functional
+import qemu
 
 functional.need(functional.emulator('aarch64'), *functional.guest_files('arm'))
 
@@ -56,6 +60,54 @@ class Pmcu(unittest.TestCase):
     def test_acpi_two_dies(self):
         """through UEFI and ACPI: two dies of 2 clusters"""
         self.sample('--load 1,6', smp='8,sockets=2,clusters=2,cores=2', acpi=True)
+
+    def test_el1(self):
+        """a kernel at EL1, without EL2 and with a CPU without VHE"""
+        for options in ({'machine': 'virt,gic-version=3'}, {'cpu': 'cortex-a57'}):
+            with self.subTest(**options):
+                self.sample('--load 1 --samples 20', smp='2', **options)
+
+    def test_snapshot(self):
+        """loadvm during a run below a kernel at EL2: all CPUs and all samples go on"""
+        # CPUs 1 to 3 sleep most of the time: nothing but their timers wakes them.
+        script = """
+            taskset -p 1 $$ > /dev/null
+            for cpu in 1 2 3; do
+                taskset -c $cpu sh -c 'for i in $(seq 30); do sleep 0.1; done' &
+                pids="$pids $!"
+            done
+            pmcu --tap --samples 400 --period 5 > /tmp/pmcu & pid=$!
+            sleep 0.5
+            echo save
+            sleep 1
+            echo load
+            wait $pids
+            wait $pid; status=$?
+            cat /tmp/pmcu
+            exit $status"""
+
+        def hear(line):
+            command = {'save': 'savevm s', 'load': 'loadvm s'}.get(line)
+            # After loadvm the guest is at 'save' again, and comes to 'load' a second time.
+            if command and command not in done:
+                done.append(command)
+                with socket.socket(socket.AF_UNIX) as connection:
+                    connection.connect(f'{folder}/qmp')
+                    qmp = functional.Monitor(connection.makefile('r'), connection.makefile('w'))
+                    answer = qmp('human-monitor-command', **{'command-line': command})
+                    self.assertEqual(answer, '')
+
+        done = []
+        with tempfile.TemporaryDirectory() as folder:
+            disk = f'{folder}/disk'
+            subprocess.run([qemu.binary('qemu-img'), 'create', '-q', '-f', 'qcow2', disk, '1M'],
+                           check=True)
+            status, lines = functional.in_guest(
+                script, hear=hear, smp='4', timeout=120,
+                args=['-qmp', f'unix:{folder}/qmp,server=on,wait=off',
+                      '-drive', f'if=none,format=qcow2,file={disk}'])
+        self.assertEqual(done, ['savevm s', 'loadvm s'])
+        self.check(status, lines, 1)
 
     def test_icount(self):
         """with -icount every window is exact to the cycle"""

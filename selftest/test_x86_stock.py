@@ -9,7 +9,7 @@ import time
 import unittest
 
 import functional
-from x86 import Monitor
+from functional import Monitor
 
 functional.need(functional.emulator('x86_64'), functional.emulator('x86_64', 'stock'))
 

@@ -8,7 +8,8 @@ import tempfile
 import functional
 import topdown
 import ui
-from x86 import TOOLS, Case, Monitor, TopDown, json_counts, run, samples
+from functional import Monitor
+from x86 import TOOLS, Case, TopDown, json_counts, run, samples
 
 functional.need(functional.emulator('x86_64'), *functional.guest_files('x86'))
 

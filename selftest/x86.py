@@ -76,24 +76,6 @@ def user_counts(parts):
     return [(event, count) for event, count, _ in counts(parts['user'])]
 
 
-class Monitor:
-    """QEMU's QMP, on a pair of text files."""
-
-    def __init__(self, reader, writer):
-        self.reader, self.writer = reader, writer
-        self.reader.readline()
-        self('qmp_capabilities')
-
-    def __call__(self, execute, **arguments):
-        print(json.dumps({'execute': execute, 'arguments': arguments}), file=self.writer,
-              flush=True)
-        while 'event' in (answer := json.loads(self.reader.readline())):
-            pass
-        if 'error' in answer:
-            raise AssertionError(f'{execute}: {answer["error"]["desc"]}')
-        return answer['return']
-
-
 class Case(unittest.TestCase):
     def shortDescription(self):
         return f'{self.where}: {super().shortDescription()}'

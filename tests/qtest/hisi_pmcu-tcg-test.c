@@ -261,7 +261,8 @@ static void test_cpu_power(void)
 /*
  * No sample may be short while the CPU takes exceptions and returns from them
  * all the time: the PMCU must not see the PMU in the middle of a change of
- * exception level.
+ * exception level. At a change, all counters stop and start at one moment: the
+ * cycles of EL0 and of EL1 are all that there are.
  */
 static void test_exception_return(void)
 {
@@ -274,10 +275,10 @@ static void test_exception_return(void)
     };
     Pmcu p = tcg_init("-cpu max");
     PmcuRun run = {
-        PMCU_RUN_DEFAULT, .ev_len = 10, .nr_loop = 200,
-        .kill_base = STORE_BASE + 2000 * 0xc0,
+        PMCU_RUN_DEFAULT, .ev_len = 20, .nr_loop = 200, .nr_pmu = 2,
+        .kill_base = STORE_BASE + 2000 * 0x100,
     };
-    unsigned n_short = 0;
+    unsigned n_short = 0, n_uneven = 0;
 
     /* The vector of system calls from EL0 returns; EL0 calls for ever. */
     qtest_writel(p.qts, SVC_LOOP + 0x400, INSN_ERET);
@@ -285,14 +286,22 @@ static void test_exception_return(void)
     qtest_writel(p.qts, SVC_LOOP + 0x804, 0x17ffffff);  /* b .-4 */
     guest_start(&p, 0, SVC_LOOP, loop, ARRAY_SIZE(loop));
 
+    for (int i = 0; i < 20; i++) {
+        qtest_writel(p.qts, EVENT_BASE + 4 * i,
+                     EV_CPU_CYCLES | (i % 2 ? FILTER_U : FILTER_P));
+    }
     run_to_end(&p, &run);
     for (int i = 0; i < 2000; i++) {
-        uint64_t rec = STORE_BASE + 0xc0 * i;
+        uint64_t rec = STORE_BASE + 0x100 * i;
+        uint64_t el0 = qtest_readq(p.qts, rec + 0x40);
+        uint64_t el1 = qtest_readq(p.qts, rec + 0x80);
+        uint64_t cycles = qtest_readq(p.qts, rec + 0xc0);
 
-        n_short += qtest_readq(p.qts, rec + 0x40) < MS ||
-                   qtest_readq(p.qts, rec + 0x80) < MS;
+        n_short += cycles < MS;
+        n_uneven += el0 + el1 != cycles;
     }
     g_assert_cmpint(n_short, ==, 0);
+    g_assert_cmpint(n_uneven, ==, 0);
     qtest_quit(p.qts);
 }
 

@@ -32,6 +32,7 @@
 #define EV_CPU_CYCLES       0x11
 #define EV_NULL             0xc000
 #define FILTER_P            0x80000000
+#define FILTER_U            0x40000000
 #define FILTER_NSH          0x08000000
 
 /* What a driver writes before it triggers; see pmcu_program() */

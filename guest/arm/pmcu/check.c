@@ -11,8 +11,8 @@
 /* What the records of all runs showed; a value is a record x an online CPU */
 static struct {
     unsigned records, values, empty;    /* empty: records x slots without a CPU */
-    unsigned short_windows, long_windows, not_zero, wrong_sum, stray_cid1;
-    unsigned busy, wrong_load, loader_seen, overrun, null_events;
+    unsigned short_windows, long_windows, unequal, not_zero, wrong_sum;
+    unsigned cid1, cid2, busy, wrong_load, loader_seen, wrong_pid, overrun, null_events;
     uint64_t least;
 } seen = { .least = UINT64_MAX };
 
@@ -39,7 +39,7 @@ rule(bool holds, const char *fmt, ...)
 static void look_at(const Pmcu *p, const Run *run, const uint8_t *record, unsigned first)
 {
     const uint64_t window = run->wait * 20ull;      /* a cycle is 1 ns */
-    uint64_t busy_min = UINT64_MAX, idle_max = 0;
+    uint64_t busy_min = UINT64_MAX, idle_max = 0, first_cycles = 0;
 
     seen.records++;
     for (unsigned slot = 0; slot < p->slots; slot++) {
@@ -61,13 +61,18 @@ static void look_at(const Pmcu *p, const Run *run, const uint8_t *record, unsign
         seen.least = cycles < seen.least ? cycles : seen.least;
         seen.short_windows += cycles < window;
         seen.long_windows += cycles > window;
-        seen.stray_cid1 += record_cid(p, record, 1, slot) != 0;
-        seen.wrong_sum += sum < cycles - cycles / 10 || sum > cycles + cycles / 10;
+        first_cycles = first_cycles ?: cycles;
+        seen.unequal += cycles != first_cycles;
+        seen.cid1 += record_cid(p, record, 1, slot) != 0;
+        seen.cid2 += record_cid(p, record, 2, slot) != 0;
+        seen.wrong_sum += sum != cycles;
         if (loader) {
             uint64_t user = record_event(p, record, 0, slot);
+            bool its_pid = record_pid(p, record, slot) == (uint32_t)loader;
 
             seen.busy++;
-            seen.loader_seen += record_cid(p, record, 2, slot) == (uint32_t)loader;
+            seen.loader_seen += its_pid;
+            seen.wrong_pid += !its_pid && user == cycles;
             busy_min = user < busy_min ? user : busy_min;
         } else if (record_event(p, record, 0, slot) > idle_max) {
             idle_max = record_event(p, record, 0, slot);
@@ -98,30 +103,36 @@ bool judge(void)
         rule(!seen.long_windows, "and no more than that: %u of %u values",
              seen.values - seen.long_windows, seen.values);
     }
+    rule(!seen.unequal, "all CPUs of a die count for the same time: %u of %u values are "
+         "those of the first CPU", seen.values - seen.unequal, seen.values);
     rule(!seen.not_zero, "slots without a CPU are zero: %u of %u",
          seen.empty - seen.not_zero, seen.empty);
-    rule(!seen.stray_cid1, "CID1 is 0 under a kernel at EL2: %u of %u",
-         seen.values - seen.stray_cid1, seen.values);
+    rule(!seen.cid1 || !seen.cid2, "one of the context IDs is 0, as the kernel uses only "
+         "that of its exception level: %u values in CID1, %u in CID2", seen.cid1, seen.cid2);
     rule(!seen.null_events, "the null event 0xc000 counts nothing");
     rule(!seen.overrun, "nothing is written beyond the last record: %u bytes",
          seen.overrun);
-    /*
-     * The counters of a CPU stop one after the other, and virtual time runs
-     * between them; and a record may fall into a moment when the host has the
-     * busy CPU stopped. So a few records may differ, but not many.
-     */
     if (opt.user_kernel) {
-        rule(seen.wrong_sum * 4 <= seen.values, "user and kernel cycles add up to the "
-             "cycle counter within 10 %%: %u of %u", seen.values - seen.wrong_sum,
-             seen.values);
+        rule(!seen.wrong_sum, "user and kernel cycles add up to the cycle counter: %u of %u",
+             seen.values - seen.wrong_sum, seen.values);
+    }
+    /*
+     * On a busy CPU, the kernel has other things to do now and then, and a host that stops
+     * the CPU just then makes them as long as many records. Without any time in the kernel
+     * there are none.
+     */
+    if (seen.busy && opt.user_kernel) {
+        rule(!seen.wrong_pid, "where all cycles are in user space, the PID is that of the "
+             "busy program: %u records are not so", seen.wrong_pid);
     }
     if (seen.busy) {
-        rule(seen.loader_seen * 2 > seen.busy, "CID2 in a busy CPU's slot is the PID of "
-             "its program: %u of %u", seen.loader_seen, seen.busy);
+        rule(seen.loader_seen * 4 >= seen.busy * 3, "the PID in a busy CPU's slot is that "
+             "of its program, but for one in four: %u of %u", seen.loader_seen, seen.busy);
     }
-    if (seen.busy && opt.user_kernel && !opt.syscalls) {    /* these are at EL2 mostly */
+    if (seen.busy && opt.user_kernel && !opt.syscalls) {    /* these are in the kernel mostly */
         rule(seen.wrong_load * 4 <= seen.records, "busy CPUs have more user cycles than "
-             "idle ones: %u of %u records", seen.records - seen.wrong_load, seen.records);
+             "idle ones, but for one in four: %u of %u records",
+             seen.records - seen.wrong_load, seen.records);
     }
     if (opt.tap) {
         printf("1..%u\n", checks);

@@ -373,3 +373,8 @@ uint64_t record_cycles(const Pmcu *p, const Run *run, const uint8_t *record, uns
 {
     return record_event(p, record, run->nr_pmu, slot);
 }
+
+uint32_t record_pid(const Pmcu *p, const uint8_t *record, unsigned slot)
+{
+    return record_cid(p, record, 2, slot) ?: record_cid(p, record, 1, slot);
+}

@@ -17,7 +17,8 @@
 #define TICKS_PER_MS      50000u        /* WAIT_CNT counts 20 ns ticks */
 #define PMCR_LP_LC_E      0xc1u         /* what the Linux driver writes */
 #define FILTER_NSH        (1u << 27)    /* count at EL2 too */
-#define FILTER_EL2_ONLY   (3u << 30 | FILTER_NSH)
+#define FILTER_USER       (1u << 31)    /* not at EL1, and so at EL0 only */
+#define FILTER_KERNEL     (1u << 30 | FILTER_NSH)  /* not at EL0, but at EL1 and EL2 */
 #define NULL_EVENT        0xc000u       /* the driver's filler: never counts */
 
 #define MAX_DIES          16
@@ -74,6 +75,9 @@ void wait_run(Pmcu *p, const Run *run);
 /* Record number n in the record area, and its fields. */
 const uint8_t *record_at(const Pmcu *p, const Run *run, unsigned n);
 uint32_t record_cid(const Pmcu *p, const uint8_t *record, unsigned el, unsigned slot);
+
+/* The PID: the kernel has it in the context ID of its exception level, the other is 0 */
+uint32_t record_pid(const Pmcu *p, const uint8_t *record, unsigned slot);
 uint64_t record_event(const Pmcu *p, const uint8_t *record, unsigned event, unsigned slot);
 uint64_t record_cycles(const Pmcu *p, const Run *run, const uint8_t *record, unsigned slot);
 

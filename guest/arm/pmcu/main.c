@@ -279,8 +279,8 @@ static void complete(Run *run)
 {
     if (!run->n_events) {
         opt.user_kernel = true;
-        run->events[run->n_events++] = CPU_CYCLES;      /* EL0; the kernel is at EL2 */
-        run->events[run->n_events++] = CPU_CYCLES | FILTER_EL2_ONLY;
+        run->events[run->n_events++] = CPU_CYCLES | FILTER_USER;
+        run->events[run->n_events++] = CPU_CYCLES | FILTER_KERNEL;
     }
     if (!run->nr_pmu) {
         run->nr_pmu = MAX_COUNTERS;

@@ -47,7 +47,7 @@ void print_table(const Pmcu *p, const Run *run)
             for (unsigned e = 0; e < run->nr_pmu; e++) {
                 printf(" %14llu", (ull)record_event(p, record, e, slot));
             }
-            printf(" %7u%s\n", record_cid(p, record, 2, slot),
+            printf(" %7u%s\n", record_pid(p, record, slot),
                    loader_of(p->cpu[slot]) ? "  <- busy" : "");
         }
         putchar('\n');
