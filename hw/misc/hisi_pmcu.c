@@ -12,7 +12,8 @@
  * PMU view (target/arm/pmu-ext.h): what a CPU cannot count reads 0.
  *
  * The steps between two counting windows take no virtual time, so the states
- * FETCH, PROGRAM, READ and STORE are never visible:
+ * FETCH, PROGRAM and READ are never visible, and STORE only if the user wants a
+ * run to end late (hisi_pmcu-fault.h):
  *
  *            TRIGGER                  last record stored
  *   IDLE ---------------> COUNT ---------------------------> IDLE
@@ -352,6 +353,14 @@ static bool hisi_pmcu_is_ram(HisiPmcuState *s, uint64_t addr, uint64_t size)
     return true;
 }
 
+/* The user has asked for this */
+static void hisi_pmcu_fault(HisiPmcuState *s, const char *what)
+{
+    trace_hisi_pmcu_fault(s->die, what, s->stored);
+    qemu_log_mask(LOG_GUEST_ERROR, "hisi_pmcu die %u: fault on demand: %s at "
+                  "record %u\n", s->die, what, s->stored);
+}
+
 static void hisi_pmcu_dma_error(HisiPmcuState *s, unsigned error,
                                 uint64_t addr, uint32_t len)
 {
@@ -374,6 +383,11 @@ static void hisi_pmcu_start_subsample(HisiPmcuState *s)
     unsigned slot, i;
     int64_t now;
 
+    if (s->faults.dma_read == s->stored + 1) {
+        hisi_pmcu_fault(s, "dma-read");
+        hisi_pmcu_dma_error(s, HISI_PMCU_ERR_DMA_READ, addr, len);
+        return;
+    }
     /* The list is read once: what was checked is what is used */
     if (dma_memory_read(&s->dma_as, addr, words, len, hisi_pmcu_dma_attrs)) {
         hisi_pmcu_dma_error(s, HISI_PMCU_ERR_DMA_READ, addr, len);
@@ -398,10 +412,17 @@ static void hisi_pmcu_start_subsample(HisiPmcuState *s)
     timer_mod_ns(&s->timer, s->window_end);
 }
 
-static void hisi_pmcu_complete(HisiPmcuState *s)
+static void hisi_pmcu_done(HisiPmcuState *s)
 {
     trace_hisi_pmcu_done(s->die, s->stored);
-    hisi_pmcu_end_run(s);
+    if (s->faults.lose_done) {
+        hisi_pmcu_fault(s, "lose-done");
+        s->state = HISI_PMCU_IDLE;
+        return;
+    }
+    if (s->faults.repeat_done) {
+        s->done_again = true;
+    }
     if (s->regs[R_INT_STAT] & R_INT_STAT_DONE_MASK) {
         /*
          * The guest has yet to clear the DONE of the run before this one. The
@@ -417,10 +438,27 @@ static void hisi_pmcu_complete(HisiPmcuState *s)
     hisi_pmcu_update_irq(s);
 }
 
-/* The end of a counting window */
-static void hisi_pmcu_timer(void *opaque)
+/* The last record is stored. */
+static void hisi_pmcu_complete(HisiPmcuState *s)
 {
-    HisiPmcuState *s = opaque;
+    hisi_pmcu_end_run(s);
+    s->state = HISI_PMCU_STORE;
+    s->window_end = INT64_MAX;
+    if (s->faults.stay_busy) {
+        hisi_pmcu_fault(s, "stay-busy");
+    } else if (s->faults.delay_done) {
+        hisi_pmcu_fault(s, "delay-done");
+        s->window_end = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
+                        s->faults.delay_done;
+        timer_mod_ns(&s->timer, s->window_end);
+    } else {
+        hisi_pmcu_done(s);
+    }
+}
+
+/* The end of a counting window */
+static void hisi_pmcu_window(HisiPmcuState *s)
+{
     HisiPmcuRun *run = &s->run;
     uint32_t size = hisi_pmcu_record_size(s->nr_slots, hisi_pmcu_nr_pmu(run),
                                           run->comp);
@@ -438,6 +476,11 @@ static void hisi_pmcu_timer(void *opaque)
         return;
     }
 
+    if (s->faults.dma_write == s->stored + 1) {
+        hisi_pmcu_fault(s, "dma-write");
+        hisi_pmcu_dma_error(s, HISI_PMCU_ERR_DMA_WRITE, run->store, size);
+        return;
+    }
     /* Look before writing: a record must not be left half written */
     if (!hisi_pmcu_is_ram(s, run->store, size) ||
         dma_memory_write(&s->dma_as, run->store, s->record, size,
@@ -460,6 +503,17 @@ static void hisi_pmcu_timer(void *opaque)
         }
     }
     hisi_pmcu_start_subsample(s);
+}
+
+static void hisi_pmcu_timer(void *opaque)
+{
+    HisiPmcuState *s = opaque;
+
+    if (s->state == HISI_PMCU_COUNT) {
+        hisi_pmcu_window(s);
+    } else {
+        hisi_pmcu_done(s);
+    }
 }
 
 static void hisi_pmcu_reject(HisiPmcuState *s, unsigned error,
@@ -490,6 +544,10 @@ static void hisi_pmcu_trigger(HisiPmcuState *s)
         hisi_pmcu_reject(s, HISI_PMCU_ERR_BUSY, "busy");
         return;
     }
+    if (s->faults.refuse) {
+        hisi_pmcu_reject(s, s->faults.refuse, "fault on demand: refuse");
+        return;
+    }
     /*
      * A refused trigger never sets DONE: the Linux driver with an empty event
      * list would trigger again from its interrupt handler, for ever.
@@ -515,12 +573,13 @@ static void hisi_pmcu_trigger(HisiPmcuState *s)
 static void hisi_pmcu_break(HisiPmcuState *s)
 {
     trace_hisi_pmcu_break(s->die, s->state, s->stored);
+    timer_del(&s->timer);
     if (s->state == HISI_PMCU_COUNT) {
-        timer_del(&s->timer);
         hisi_pmcu_stop_and_read(s);
         hisi_pmcu_end_run(s);
     }
     s->state = HISI_PMCU_IDLE;
+    s->done_again = false;
 
     /*
      * Our decisions, both because of the Linux driver. It stops with a break
@@ -538,6 +597,10 @@ static void hisi_pmcu_clear_int(HisiPmcuState *s, uint32_t value)
     s->regs[R_INT_STAT] &= ~value;
     if ((value & R_INT_CLR_DONE_MASK) && s->state == HISI_PMCU_DONE_HOLD) {
         s->state = HISI_PMCU_IDLE;
+        s->regs[R_INT_STAT] |= R_INT_STAT_DONE_MASK;
+    } else if ((value & R_INT_CLR_DONE_MASK) && s->done_again) {
+        hisi_pmcu_fault(s, "repeat-done");
+        s->done_again = false;
         s->regs[R_INT_STAT] |= R_INT_STAT_DONE_MASK;
     }
     hisi_pmcu_update_irq(s);
@@ -666,6 +729,7 @@ static void hisi_pmcu_reset_enter(Object *obj, ResetType type)
     s->state = HISI_PMCU_IDLE;
     s->error = HISI_PMCU_ERR_NONE;
     s->stored = 0;
+    s->done_again = false;
     s->window_end = 0;
     g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
 }
@@ -694,7 +758,7 @@ static const char *hisi_pmcu_check_loaded(HisiPmcuState *s)
     if (s->error > HISI_PMCU_ERR_DMA_WRITE) {
         return "unknown error code";
     }
-    if (s->stored > UINT8_MAX * HISI_PMCU_MAX_EV_LEN) {
+    if (s->stored > HISI_PMCU_MAX_LOOPS * HISI_PMCU_MAX_EV_LEN) {
         return "too many records";
     }
 
@@ -704,6 +768,13 @@ static const char *hisi_pmcu_check_loaded(HisiPmcuState *s)
     case HISI_PMCU_DONE_HOLD:
         if (!(s->regs[R_INT_STAT] & R_INT_STAT_DONE_MASK)) {
             return "completion held without a reason";
+        }
+        break;
+    case HISI_PMCU_STORE:
+        if (s->window_end < 0 ||
+            (s->window_end > now + HISI_PMCU_MAX_DELAY &&
+             s->window_end != INT64_MAX)) {
+            return "run without an end";
         }
         break;
     case HISI_PMCU_COUNT:
@@ -750,7 +821,8 @@ static int hisi_pmcu_post_load(void *opaque, int version_id)
         return -EINVAL;
     }
     timer_del(&s->timer);
-    if (s->state == HISI_PMCU_COUNT) {
+    if (s->state == HISI_PMCU_COUNT ||
+        (s->state == HISI_PMCU_STORE && s->window_end != INT64_MAX)) {
         int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 
         /*
@@ -758,6 +830,8 @@ static int hisi_pmcu_post_load(void *opaque, int version_id)
          * rest of the machine has its state. Time stands still until then.
          */
         timer_mod_ns(&s->timer, MAX(s->window_end, now + 1));
+    }
+    if (s->state == HISI_PMCU_COUNT) {
         hisi_pmcu_set_pmu_config(s);
     } else {
         g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
@@ -769,7 +843,8 @@ static int hisi_pmcu_pre_load(void *opaque)
 {
     HisiPmcuState *s = opaque;
 
-    /* A run without synthetic events has no subsection that would say so */
+    /* Without these there are no subsections that would say so */
+    s->done_again = false;
     g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
     return 0;
 }
@@ -845,6 +920,24 @@ static const VMStateDescription vmstate_hisi_pmcu_synthetic = {
     }
 };
 
+static bool hisi_pmcu_done_again_needed(void *opaque)
+{
+    HisiPmcuState *s = opaque;
+
+    return s->done_again;
+}
+
+static const VMStateDescription vmstate_hisi_pmcu_done_again = {
+    .name = "hisi-pmcu/done-again",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = hisi_pmcu_done_again_needed,
+    .fields = (const VMStateField[]) {
+        VMSTATE_BOOL(done_again, HisiPmcuState),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
 static const VMStateDescription vmstate_hisi_pmcu_run = {
     .name = "hisi-pmcu/run",
     .version_id = 1,
@@ -887,6 +980,7 @@ static const VMStateDescription vmstate_hisi_pmcu = {
     },
     .subsections = (const VMStateDescription * const []) {
         &vmstate_hisi_pmcu_synthetic,
+        &vmstate_hisi_pmcu_done_again,
         NULL
     }
 };
@@ -918,6 +1012,61 @@ static void hisi_pmcu_set_synthetic(Object *obj, const char *value,
     s->synthetic = synthetic;
 }
 
+static char *hisi_pmcu_get_faults(Object *obj, Error **errp)
+{
+    return hisi_pmcu_faults_string(&HISI_PMCU(obj)->faults);
+}
+
+static void hisi_pmcu_set_faults(Object *obj, const char *value, Error **errp)
+{
+    hisi_pmcu_faults_parse(value, &HISI_PMCU(obj)->faults, errp);
+}
+
+static char *hisi_pmcu_get_state(Object *obj, Error **errp)
+{
+    static const char *const names[] = {
+        [HISI_PMCU_IDLE] = "idle",
+        [HISI_PMCU_COUNT] = "counting",
+        [HISI_PMCU_STORE] = "storing",
+        [HISI_PMCU_DONE_HOLD] = "done-held",
+    };
+
+    return g_strdup(names[HISI_PMCU(obj)->state]);
+}
+
+static char *hisi_pmcu_get_error(Object *obj, Error **errp)
+{
+    static const char *const names[] = {
+        [HISI_PMCU_ERR_NONE] = "none",
+        [HISI_PMCU_ERR_BUSY] = "busy",
+        [HISI_PMCU_ERR_CFG] = "configuration",
+        [HISI_PMCU_ERR_ADDR] = "address",
+        [HISI_PMCU_ERR_KILL] = "kill-base",
+        [HISI_PMCU_ERR_DMA_READ] = "dma-read",
+        [HISI_PMCU_ERR_DMA_WRITE] = "dma-write",
+    };
+
+    return g_strdup(names[HISI_PMCU(obj)->error]);
+}
+
+static char *hisi_pmcu_get_run(Object *obj, Error **errp)
+{
+    const HisiPmcuRun *run = &HISI_PMCU(obj)->run;
+
+    if (!run->fsm_cfg) {
+        return g_strdup("none since reset");
+    }
+    return g_strdup_printf("loop %u of %u, event %u of %u, %u counters from %u "
+                           "on, windows of %" PRIu64 " ns, events at 0x%"
+                           PRIx64 ", next record at 0x%" PRIx64
+                           ", kill base 0x%" PRIx64, run->loop,
+                           hisi_pmcu_nr_loop(run), run->pos,
+                           hisi_pmcu_ev_len(run), hisi_pmcu_nr_pmu(run),
+                           run->comp ? HISI_PMCU_COMP_FIRST : 0,
+                           hisi_pmcu_window_ns(run), run->event_base,
+                           run->store, run->kill_base);
+}
+
 static void hisi_pmcu_init(Object *obj)
 {
     HisiPmcuState *s = HISI_PMCU(obj);
@@ -932,6 +1081,10 @@ static void hisi_pmcu_init(Object *obj)
                                    OBJ_PROP_FLAG_READWRITE);
     object_property_set_description(obj, "synthetic-seed",
         "Changes what synthetic events of the kind 'hash' look like");
+    object_property_add_uint32_ptr(obj, "records", &s->stored,
+                                   OBJ_PROP_FLAG_READ);
+    object_property_set_description(obj, "records",
+        "Records that the current or last run has stored");
 }
 
 static void hisi_pmcu_finalize(Object *obj)
@@ -1013,6 +1166,20 @@ static void hisi_pmcu_class_init(ObjectClass *klass, void *data)
     object_class_property_set_description(klass, "synthetic-events",
         "Made-up counts for events that the CPUs cannot count, for example "
         "0x10=rate:250,0x13=const:7,0x40-0xff=hash");
+    object_class_property_add_str(klass, "faults", hisi_pmcu_get_faults,
+                                  hisi_pmcu_set_faults);
+    object_class_property_set_description(klass, "faults",
+        "How to fail, for tests of drivers: refuse:E, dma-read:N, dma-write:N, "
+        "lose-done, delay-done:NS, repeat-done, stay-busy");
+    object_class_property_add_str(klass, "state", hisi_pmcu_get_state, NULL);
+    object_class_property_set_description(klass, "state",
+        "idle, counting, storing or done-held");
+    object_class_property_add_str(klass, "error", hisi_pmcu_get_error, NULL);
+    object_class_property_set_description(klass, "error",
+        "Last error since a trigger was accepted");
+    object_class_property_add_str(klass, "run", hisi_pmcu_get_run, NULL);
+    object_class_property_set_description(klass, "run",
+        "The current or last run, decoded");
 }
 
 static const TypeInfo hisi_pmcu_types[] = {

@@ -10,6 +10,10 @@
  * + QOM properties "synthetic-events", "synthetic-seed": made-up counts for
  *   events that the CPUs cannot count, see pmu-synthetic.h; a change takes
  *   effect with the next trigger
+ * + QOM property "faults": how to fail, see hisi_pmcu-fault.h; a change takes
+ *   effect with the next step of a run
+ * + QOM properties "state", "error", "records" and "run", read-only: what the
+ *   device does, for people
  * + sysbus MMIO region 0: the registers
  * + sysbus IRQ 0: level interrupt, active high
  *
@@ -22,6 +26,7 @@
 #define HW_MISC_HISI_PMCU_H
 
 #include "hw/sysbus.h"
+#include "hw/misc/hisi_pmcu-fault.h"
 #include "hw/misc/hisi_pmcu_regs.h"
 #include "hw/misc/pmu-synthetic.h"
 #include "qemu/timer.h"
@@ -59,6 +64,7 @@ struct HisiPmcuState {
     MemoryRegion *dma_mr;
     PmuSynthetic *synthetic;
     uint32_t synthetic_seed;
+    HisiPmcuFaults faults;
 
     /* Fixed once the machine is complete */
     int32_t nr_slots;
@@ -70,8 +76,13 @@ struct HisiPmcuState {
     uint32_t error;
     uint32_t stored;        /* records of the current or last run */
     HisiPmcuRun run;
-    int64_t window_end;     /* in ns of QEMU_CLOCK_VIRTUAL */
-    QEMUTimer timer;        /* pending in state COUNT only */
+    bool done_again;        /* DONE will be set when it has been cleared */
+    /*
+     * In ns of QEMU_CLOCK_VIRTUAL: when the timer expires, which is pending in
+     * state COUNT, and in STORE unless this is INT64_MAX
+     */
+    int64_t window_end;
+    QEMUTimer timer;
 
     /* Properties as they were when the run was triggered */
     PmuSynthetic *run_synthetic;

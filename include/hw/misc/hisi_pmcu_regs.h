@@ -98,6 +98,7 @@ enum {
 
 #define HISI_PMCU_TICK_NS           20
 #define HISI_PMCU_MAX_EV_LEN        240
+#define HISI_PMCU_MAX_LOOPS         255
 #define HISI_PMCU_MAX_COUNTERS      8
 #define HISI_PMCU_COMP_FIRST        3   /* counter, in compatibility mode */
 #define HISI_PMCU_COMP_MAX_COUNTERS 5
