@@ -15,7 +15,7 @@ import qemu
 import ui
 
 PMU = ui.ROOT / 'pmu'
-TROUBLE = "grep -E -A 30 'Oops|BUG:|Call Trace'"        # in the kernel's log
+TROUBLE = "grep -E -A 30 'Oops|BUG:|Call [Tt]race'"        # in the kernel's log
 
 
 def need(*paths):
