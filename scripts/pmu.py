@@ -83,6 +83,13 @@ def cmd_boot(opt):
     return boot.shell(options)
 
 
+def cmd_module(opt):
+    import module
+    graph(f'guest-{opt.arch}')
+    for path in module.build(opt.arch, opt.folder):
+        print(ui.show(path))
+
+
 def cmd_demo(opt):
     import demo
     return demo.run(opt.arch)
@@ -237,6 +244,12 @@ def parser():
     sub.add_argument('--stock', action='store_true', help='boot on the unpatched QEMU')
     sub.add_argument('--timeout', metavar='SECONDS', type=positive(float), default=300,
                      help='give up if user space is not up by then (default: 300)')
+
+    sub = command('module', cmd_module, "build a kernel module for a guest's kernel and print where "
+                  'it is', '(arm|power|x86) DIR')
+    sub.add_argument('arch', choices=('arm', 'power', 'x86'), metavar='arm|power|x86',
+                     help='which guest')
+    sub.add_argument('folder', metavar='DIR', help='its source, with a Kbuild file')
 
     sub = command('topdown', cmd_topdown, 'run an x86 program in the guest under perf, and show '
                   'what becomes of its slots', '[OPTIONS] -- COMMAND [ARGS]')

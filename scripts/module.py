@@ -1,0 +1,152 @@
+# Kernel modules for the guests' kernels, cross-built on the host.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Build the kernel module of a folder against the kernel that a guest boots.
+
+Debian's headers packages expect to be installed on a Debian of the same release.
+headers() unpacks them into BUILD/guest/ARCH/headers instead, next to the C library
+that their programs need, and changes what refers to the place of an installation.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+
+import debian
+import guest
+import ui
+
+DRIVERS = guest.SOURCES / 'drivers'
+# Debian's name of an architecture: the kernel's name
+KBUILD = {'arm64': 'arm64', 'amd64': 'x86', 'ppc64el': 'powerpc'}
+# What the kernel was built with and the host may lack: options of its compiler, which is newer,
+# and pahole, which describes the module's types for BPF. A module works without them.
+WITHOUT = ('CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT=', 'CONFIG_DEBUG_INFO_BTF_MODULES=')
+# Runs a program of the kbuild package with the C library of its own release. modpost runs
+# another program, whose name begins with its own: hence --argv0.
+WRAPPER = '''#!/bin/sh
+root=$(dirname "$(realpath "$0")")/{root}
+exec "$root/usr/lib64/ld-linux-x86-64.so.2" --argv0 "$0" \\
+    --library-path "$root/usr/lib/x86_64-linux-gnu" "$0.elf" "$@"
+'''
+
+
+def release(kernel):
+    """(release, Debian's version) of a kernel image, from the banner that it has in it."""
+    match = re.search(rb'(\d+\.\d[\w.+-]*) \([^\n]*? Debian (\d[\w.+~-]*) \(', kernel.read_bytes())
+    if not match:
+        raise ui.Fail(f'{ui.show(kernel)} does not say which kernel of Debian it is',
+                      'headers exist for kernels from its archive only')
+    return match[1].decode(), match[2].decode()
+
+
+def own_libc(folder):
+    """Let the ELF programs of the kbuild package run on a host with an older C library."""
+    for path in sorted(folder.glob('usr/lib/linux-kbuild-*/**/*')):
+        if path.is_symlink() or not path.is_file() or not os.access(path, os.X_OK):
+            continue
+        with open(path, 'rb') as handle:
+            if handle.read(4) != b'\x7fELF':
+                continue
+        path.rename(path.with_name(path.name + '.elf'))
+        path.write_text(WRAPPER.format(root=os.path.relpath(folder, path.parent)))
+        path.chmod(0o755)
+
+
+def headers(name):
+    """The folder to give to "make -C" for the kernel of a guest; fetches the packages."""
+    arch, top = guest.ARCHES[name], ui.BUILD / 'guest' / name
+    found, version = release(top / 'kernel')
+    folder = top / 'headers' / found
+    with ui.lock(top / 'headers.lock', f'the headers of the {name} kernel'):
+        if not folder.is_dir():
+            base = found.removesuffix('-' + arch.kernel.removeprefix('linux-image-'))
+            target = debian.Apt(guest.SUITE, arch.debian)
+            host = debian.Apt(guest.SUITE, 'amd64')
+            with ui.lock(ui.CACHE / 'lock', 'a download'):
+                host.update()
+                target.update()
+            try:
+                debs = target.fetch(f'linux-headers-{found}={version}',
+                                    f'linux-headers-{base}-common={version}',
+                                    what=f'headers of kernel {found}')
+            except ui.Fail as fail:
+                raise ui.Fail(str(fail), f'if the archive has a newer kernel by now, remove '
+                              f'{ui.show(top)}, which fetches that')
+            tools = [p for p in host.closure(f'linux-kbuild-{base}')
+                     if p.startswith(('lib', 'zlib', 'linux-kbuild'))]
+            debs += host.fetch(*tools, what='programs that build kernel modules')
+            with ui.Step(f'unpack the headers of kernel {found}'):
+                scratch = folder.with_name(found + '.part')
+                for old in (scratch, *folder.parent.glob('*')):     # also of older kernels
+                    shutil.rmtree(old, ignore_errors=True)
+                for deb in debs:
+                    debian.unpack(deb, scratch)
+                own_libc(scratch)
+                # The installed file has the absolute path of an installation.
+                ui.write(scratch / f'usr/src/linux-headers-{found}/Makefile',
+                         'include $(dir $(lastword $(MAKEFILE_LIST)))'
+                         f'../linux-headers-{base}-common/Makefile\n')
+                scratch.rename(folder)
+    return folder / f'usr/src/linux-headers-{found}'
+
+
+def is_source(path):
+    return (path.suffix in ('.c', '.h', '.S') or path.name in ('Kbuild', 'Makefile')) and \
+        not path.name.startswith('.') and not path.name.endswith('.mod.c')
+
+
+def copy_sources(source, scratch):
+    """Make scratch hold the sources that `source` has; make's own files stay."""
+    mark = scratch / '.source'
+    if not mark.exists() or mark.read_text() != str(source):
+        shutil.rmtree(scratch, ignore_errors=True)      # another module of the same name
+        scratch.mkdir(parents=True)
+        mark.write_text(str(source))
+    wanted = {p.relative_to(source) for p in source.rglob('*') if is_source(p)}
+    for path in [p for p in scratch.rglob('*') if is_source(p)]:
+        if path.relative_to(scratch) not in wanted:
+            path.unlink()
+    for path in wanted:                 # an unchanged file keeps its time, for make
+        ui.write(scratch / path, (source / path).read_bytes())
+
+
+def build(name, source):
+    """Build what the Kbuild file in the folder `source` says; returns the .ko files.
+
+    make runs in a copy, because it leaves its files beside the sources.
+    """
+    arch, source = guest.ARCHES[name], pathlib.Path(source).absolute()
+    if not any((source / kbuild).is_file() for kbuild in ('Kbuild', 'Makefile')):
+        raise ui.Fail(f'{ui.show(source)} has no Kbuild file and no Makefile',
+                      'give the folder of a kernel module')
+    guest.build(name)
+    where, top = headers(name), ui.BUILD / 'guest' / name / 'modules'
+    scratch, log = top / source.name, ui.LOGS / f'module-{name}-{source.name}.log'
+    with ui.lock(top / 'lock', f'modules of the {name} guest'):
+        copy_sources(source, scratch)
+        for old in scratch.glob('*.ko'):
+            old.unlink()
+        with ui.Step(f'build the module {source.name} for the {name} guest'):
+            try:
+                ui.run(['make', '-C', where, f'M={scratch}', f'ARCH={KBUILD[arch.debian]}',
+                        f'CROSS_COMPILE={arch.triplet}-', f'CC={arch.triplet}-gcc', *WITHOUT,
+                        'modules'], log.name)
+            except ui.Fail as fail:
+                raise ui.Fail(f'building the module {source.name} failed: {reason(log, fail)}'
+                              .replace(str(scratch), ui.show(source)),
+                              'correct the source and run the same command again', log)
+    found = sorted(scratch.glob('*.ko'))
+    if not found:
+        raise ui.Fail(f'{ui.show(source)} makes no module', 'has its Kbuild file an obj-m?', log)
+    return found
+
+
+def reason(log, fail):
+    """The first error of the compiler or modpost; make's own come after it and say less."""
+    if log.exists():
+        for line in log.read_text().splitlines():
+            if re.search(r'(^|\s)(fatal )?error: |^ERROR: ', line):
+                return line
+    return fail.args[0]
