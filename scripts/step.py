@@ -6,6 +6,7 @@
 import pathlib
 
 import guest
+import module
 import qemu
 import tree
 import ui
@@ -19,12 +20,15 @@ def step(argv):
     elif what in ('qemu', 'stock', 'plugins'):
         qemu.build(what, source)
     else:
-        # guest-ARCH, guest-ARCH-with-PACKAGES or guest-ARCH-release-NAME
+        # guest-ARCH, guest-ARCH-with-PACKAGES, guest-ARCH-release-NAME
+        # or guest-ARCH-module-DRIVER
         _, name, *how = what.split('-', 3)
         if not how:
             guest.build(name)
         elif how[0] == 'release':
             guest.release_kernel(name, how[1])
+        elif how[0] == 'module':
+            module.build(name, module.DRIVERS / how[1])
         else:
             guest.packages(name, how[1].split(','))
     pathlib.Path(stamp).touch()

@@ -1,0 +1,443 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The sample driver of the PMCU, guest/drivers/hisi_pmcu, in an unmodified arm64 kernel."""
+
+import re
+import unittest
+from collections import Counter
+from dataclasses import dataclass
+
+import functional
+import ui
+
+MODULE = ui.BUILD / 'guest/arm/modules/hisi_pmcu/hisi_pmcu.ko'
+functional.need(functional.emulator('aarch64'), *functional.guest_files('arm'), MODULE)
+
+PMU = '/sys/bus/event_source/devices/hisi_pmcu_sccl'
+REGISTERS = 0x9100000
+FSM_CTRL, FSM_BRK, INT_STAT = REGISTERS + 0x38, REGISTERS + 0x3c, REGISTERS + 0x108
+# Made-up counts that tell die, slot, and record from each other
+HASH = ['-global', 'hisi-pmcu.synthetic-events=0x40-0x4f=hash']
+MAX_RUN = 255                           # samples of a run
+TRUNCATED, PARTIAL = 1, 4               # PERF_AUX_FLAG_*
+ALL_LEVELS = '--filter 8 '              # count cycles at EL2 too, where the kernel is
+INSERT = 'insmod /root/hisi_pmcu.ko || exit 90\n'
+INTERRUPTS = "awk '/hisi_pmcu_sccl0/ {print \"interrupts\", $2 + $3 + $4 + $5}' /proc/interrupts\n"
+
+
+def boot(**options):
+    return {'files': {'/root/hisi_pmcu.ko': MODULE}, **options}
+
+
+def synthetic(event, unit, index):
+    """What the kind "hash" of synthetic events is; unit numbers the slots of all dies."""
+    def mix(h):
+        h ^= h >> 16
+        h = h * 0x85ebca6b & 0xffffffff
+        h ^= h >> 13
+        h = h * 0xc2b2ae35 & 0xffffffff
+        return h ^ h >> 16
+
+    h = mix(1)
+    for value in (event, unit, index):
+        h = mix(h ^ value)
+    return h
+
+
+@dataclass
+class Record:
+    cid1: list          # one number for each slot
+    cid2: list
+    events: list        # for each event, one number for each slot
+    cycles: list
+
+    @classmethod
+    def parse(cls, line, slots):
+        words = [int(w, 16) for w in line.split()[1:]]
+        rows = [words[i:i + slots] for i in range(0, len(words), slots)]
+        cids = [half for word in rows[0] for half in (word & 0xffffffff, word >> 32)]
+        return cls(cids[:slots], cids[slots:], rows[1:-1], rows[-1])
+
+
+@dataclass
+class Recording:
+    records: list
+    samples: int
+    count: int
+    size: int
+    flags: int
+
+
+def recordings(lines, slots):
+    """Each recording that pmcu_record printed."""
+    found, records = [], []
+    for line in lines:
+        if line.startswith('record '):
+            records.append(Record.parse(line, slots))
+        elif match := re.match(r'recorded (\d+) samples, count (\d+), (\d+) bytes, flags (\w+)',
+                               line):
+            found.append(Recording(records, *(int(n, 0) for n in match.groups())))
+            records = []
+    return found
+
+
+def interrupts(lines):
+    """How many there were between each two lines of INTERRUPTS."""
+    seen = [int(l.split()[1]) for l in lines if l.startswith('interrupts ')]
+    return [b - a for a, b in zip(seen, seen[1:])]
+
+
+class Checks(unittest.TestCase):
+    clusters, cores = 2, 2
+
+    @property
+    def slots(self):
+        return 8 * self.clusters
+
+    def cpu_slots(self):
+        """The slots of a die that have a CPU, in the order of the CPUs."""
+        return [core * self.clusters + cluster
+                for cluster in range(self.clusters) for core in range(self.cores)]
+
+    def the_recording(self, lines):
+        [found] = recordings(lines, self.slots)
+        return found
+
+    def check_complete(self, recording, samples, events, records=1):
+        """All samples, each record of the right size, and nothing that perf has to say."""
+        self.assertEqual((recording.samples, recording.count, recording.flags),
+                         (samples, samples, 0))
+        self.assertEqual(recording.size, samples * records * (events + 2) * 8 * self.slots)
+        self.assertEqual(len(recording.records), samples * records)
+        self.assertEqual({len(r.events) for r in recording.records}, {events})
+
+    def check_order(self, recording, indexes, event=0x40, at=0, die=0, offline=()):
+        """Event number `at` has the counts that these records of a run have."""
+        for number, (record, index) in enumerate(zip(recording.records, indexes)):
+            expected = [0] * self.slots
+            for cpu, slot in enumerate(self.cpu_slots()):
+                if cpu not in offline:
+                    expected[slot] = synthetic(event, die * self.slots + slot, index)
+            self.assertEqual(record.events[at], expected, f'record {number}, {index} of its run')
+
+    def check_cycles(self, recording, period_us, offline=()):
+        """A CPU that is on counts for at least the whole window; other slots are 0."""
+        online = {slot for cpu, slot in enumerate(self.cpu_slots()) if cpu not in offline}
+        for number, record in enumerate(recording.records):
+            for slot in range(self.slots):
+                where = f'record {number}, slot {slot}'
+                if slot in online:
+                    self.assertGreaterEqual(record.cycles[slot], 1000 * period_us, where)
+                else:
+                    self.assertEqual([record.cid1[slot], record.cid2[slot], record.cycles[slot],
+                                      *(row[slot] for row in record.events)],
+                                     [0] * (3 + len(record.events)), where)
+
+
+class Driver(Checks, functional.OneGuest):
+    """Device tree; four CPUs in two clusters"""
+    boot = boot(smp='4,clusters=2,cores=2', args=HASH, append='iomem=relaxed')
+
+    @functional.part(lambda cls: INSERT + f'cd {PMU}0 && head cpumask caps/* event_list\n'
+                     'ls -d /sys/bus/platform/drivers/hisi_pmcu/*.pmcu')
+    def test_0_load(self, lines):
+        """the driver finds the PMCU in the device tree, and says what it is"""
+        self.assertEqual([l for l in lines if l and not l.startswith('=')],
+                         ['0', '2', '6', '0x11',
+                          '/sys/bus/platform/drivers/hisi_pmcu/9100000.pmcu'])
+
+    @functional.part(lambda cls: 'taskset -c 1 sh -c "while :; do :; done" & pid=$!\n'
+                     'echo loader $pid; sleep 0.2\n'
+                     f'pmcu_record --samples 100 {ALL_LEVELS}'
+                     '--events 0x11,0x8000011,0x40,0xc000 --period-us 2000; status=$?\n'
+                     'kill $pid; exit $status')
+    def test_records(self, lines):
+        """100 samples of 4 events: sizes, cycles, user time, PID, and zeros"""
+        found = self.the_recording(lines)
+        self.check_complete(found, 100, 4)
+        self.check_cycles(found, 2000)
+        self.check_order(found, range(100), at=2)
+        [pid] = [int(l.split()[1]) for l in lines if l.startswith('loader ')]
+        loaded = self.cpu_slots()[1]
+        for record in found.records:
+            user, every_level, _, null = record.events
+            self.assertEqual(every_level, record.cycles)
+            self.assertEqual(null, [0] * self.slots)
+            self.assertEqual(record.cid1, [0] * self.slots)         # the kernel is at EL2
+            self.assertTrue(all(u <= c for u, c in zip(user, record.cycles)), record)
+        share = {slot: sum(r.events[0][slot] for r in found.records) /
+                 sum(r.cycles[slot] for r in found.records) for slot in self.cpu_slots()}
+        self.assertGreater(share.pop(loaded), 0.5, 'user time of the loaded CPU')
+        self.assertLess(max(share.values()), 0.5, 'user time of the others')
+        self.assertEqual(Counter(r.cid2[loaded] for r in found.records).most_common(1)[0][0], pid)
+
+    @functional.part(lambda cls: INTERRUPTS + 'for n in 255 256 600; do\n'
+                     f'pmcu_record --events 0x40 {ALL_LEVELS} --samples $n || exit\n{INTERRUPTS}done')
+    def test_retrigger(self, lines):
+        """more samples than a run can have: none is missing, none is there twice"""
+        indexes = [i % MAX_RUN for i in range(600)]
+        self.assertEqual(len({synthetic(0x40, 0, i) for i in indexes}), MAX_RUN)
+        found = recordings(lines, self.slots)
+        for samples, recording in zip((255, 256, 600), found, strict=True):
+            self.check_complete(recording, samples, 1)
+            self.check_order(recording, indexes)
+            self.check_cycles(recording, 1000)
+        self.assertEqual(interrupts(lines), [1, 2, 3])
+
+    @functional.part(lambda cls: 'pmcu_record --samples 20 --loops 6 '
+                     '--events ' + ','.join(hex(e) for e in range(0x40, 0x4d)))
+    def test_groups(self, lines):
+        """13 events on CPUs with 6 counters: 3 records a sample, the last one filled up"""
+        found = self.the_recording(lines)
+        self.check_complete(found, 20, 6, records=3)
+        for group in range(3):
+            part = Recording(found.records[group::3], 0, 0, 0, 0)
+            for at in range(6):
+                event = 0x40 + 6 * group + at
+                if event < 0x4d:
+                    self.check_order(part, [i % 6 * 3 + group for i in range(20)], event, at)
+                else:
+                    self.assertEqual([r.events[at] for r in part.records], 20 * [[0] * self.slots])
+
+    @functional.part(lambda cls: 'pmcu_record --events 0x40 --samples 1500 --pages 64 '
+                     '--period-us 2000')
+    def test_wrap(self, lines):
+        """a recording of twice the size of the AUX buffer, to a reader that keeps up"""
+        found = self.the_recording(lines)
+        self.assertGreater(found.size, 2 * 64 * 4096)
+        self.check_complete(found, 1500, 1)
+        self.check_order(found, [i % MAX_RUN for i in range(1500)])
+
+    @functional.part(lambda cls: 'pmcu_record --events 0x40 --samples 100 --pages 4 --keep; '
+                     '[ $? = 1 ] || exit 9\npmcu_record --events 0x40 --samples 5')
+    def test_full(self, lines):
+        """a full AUX buffer ends the recording with a flag; what is in there is whole"""
+        full, after = recordings(lines, self.slots)
+        half = 4 * 4096 // 2 // (3 * 8 * self.slots)    # of the buffer: a run
+        self.assertEqual((full.samples, full.count, full.flags), (2 * half, 2 * half, TRUNCATED))
+        self.check_order(full, 2 * [*range(half)])
+        self.check_complete(after, 5, 1)
+
+    @functional.part(lambda cls: 'pmcu_record --events 0x40 --samples 100000 --stop-ms 400; '
+                     f'[ $? = 1 ] || exit 9\n'
+                     f'pmcu_record --events 0x40 {ALL_LEVELS} --samples 256')
+    def test_stop(self, lines):
+        """disabled in the middle of a run: what was recorded is there; the next one is whole"""
+        stopped, after = recordings(lines, self.slots)
+        self.assertEqual((stopped.count, stopped.flags), (stopped.samples, PARTIAL))
+        self.assertTrue(0 < stopped.samples < 100000, stopped.samples)
+        self.check_order(stopped, [i % MAX_RUN for i in range(stopped.samples)])
+        self.check_complete(after, 256, 1)
+        self.check_order(after, [i % MAX_RUN for i in range(256)])
+
+    @functional.part(lambda cls: '''
+        pmcu_record --samples 100000 --events 0x40 > /dev/null & pid=$!
+        sleep 0.5
+        pmcu_record --samples 1 2>&1 && exit 10
+        rmmod hisi_pmcu && exit 11
+        [ -d /sys/module/hisi_pmcu ] || exit 12
+        kill -9 $pid; wait
+        rmmod hisi_pmcu || exit 13
+        [ -d /sys/module/hisi_pmcu ] && exit 14
+        devmem %#x
+        insmod /root/hisi_pmcu.ko || exit 15
+        pmcu_record --samples 256 --events 0x40''' % (REGISTERS + 0x00))
+    def test_unload(self, lines):
+        """one recording at a time; not unloaded during that; idle after; loaded again"""
+        self.assertIn('pmcu_record: error: perf_event_open: Device or resource busy', lines)
+        [status] = [int(l, 16) for l in lines if re.fullmatch('0x[0-9A-F]{8}', l)]
+        self.assertEqual(status & 0xf, 0, 'FSM_STATUS.STATE after rmmod')
+        found = self.the_recording(lines)
+        self.check_complete(found, 256, 1)
+        self.check_order(found, [i % MAX_RUN for i in range(256)])
+
+    @functional.part(lambda cls: '''
+        cpu=/sys/devices/system/cpu/cpu3/online
+        for state in 0 1; do
+            echo $state > $cpu && pmcu_record --samples 20 --events 0x40 %s || exit
+        done''' % ALL_LEVELS)
+    def test_offline(self, lines):
+        """a CPU that is offline reads zero, and counts again when it is back"""
+        without, back = recordings(lines, self.slots)
+        for recording, offline in (without, [3]), (back, []):
+            self.check_complete(recording, 20, 1)
+            self.check_cycles(recording, 1000, offline)
+            self.check_order(recording, range(20), offline=offline)
+
+    @functional.part(lambda cls: '''
+        pmcu_record --samples 1000 --events 0x40 & pid=$!
+        sleep 0.3
+        echo 0 > /sys/devices/system/cpu/cpu0/online || exit 10
+        wait $pid
+        echo "cpumask $(cat %s0/cpumask)"
+        first() { awk '/hisi_pmcu_sccl0/ {print "interrupts", $2}' /proc/interrupts; }
+        first; pmcu_record --samples 300 --events 0x40 || exit 11
+        first; echo 1 > /sys/devices/system/cpu/cpu0/online''' % PMU)
+    def test_event_cpu_offline(self, lines):
+        """when its CPU goes offline, a recording starts again on the next one of the die"""
+        moved, after = recordings(lines, self.slots)
+        self.assertIn('cpumask 1', lines)
+        self.assertEqual((moved.count, moved.flags), (moved.samples, PARTIAL))
+        # The first record of the second part is the one that is not next in order.
+        first = next((n for n, r in enumerate(moved.records)
+                      if r.events[0][2] != synthetic(0x40, 2, n % MAX_RUN)), moved.samples)
+        self.assertGreaterEqual(moved.samples, 1000)
+        on = [bool(r.events[0][0]) for r in moved.records]
+        gone = on.index(False)
+        self.assertEqual(on, gone * [True] + (len(on) - gone) * [False], 'CPU 0')
+        indexes = [i % MAX_RUN for i in [*range(first), *range(moved.samples - first)]]
+        whole, rest = (Recording(part, 0, 0, 0, 0)
+                       for part in (moved.records[:gone], moved.records[gone:]))
+        self.check_order(whole, indexes)
+        self.check_order(rest, indexes[gone:], offline=[0])
+        self.check_complete(after, 300, 1)
+        self.check_order(after, [i % MAX_RUN for i in range(300)], offline=[0])
+        self.assertEqual(interrupts(lines), [2], 'on CPU 1')
+
+    @functional.part(lambda cls: f'''
+        pmcu_record --samples 100000 --events 0x40 > /tmp/out & pid=$!
+        sleep 0.4; devmem {FSM_BRK:#x} 32 1
+        wait $pid && exit 10
+        cat /tmp/out; dmesg
+        pmcu_record --samples 256 --events 0x40''')
+    def test_broken_off(self, lines):
+        """a break that is not the driver's is reported, and ends the recording"""
+        broken, after = recordings(lines, self.slots)
+        self.assertTrue([l for l in lines if 'run broken off, FSM_STATUS 0x' in l], lines[-5:])
+        self.assertEqual((broken.count, broken.flags), (broken.samples, TRUNCATED))
+        self.assertGreater(broken.samples, 0)
+        self.check_order(broken, [i % MAX_RUN for i in range(broken.samples)])
+        self.check_complete(after, 256, 1)
+
+    @functional.part(lambda cls: f'''
+        pmcu_record --samples 2 --events 0x40 > /dev/null
+        devmem {REGISTERS + 0x20:#x} 32 0xffffffff      # WAIT_CNT: 85 s
+        devmem {FSM_CTRL:#x} 32 1
+        pmcu_record --samples 10 --events 0x40
+        [ $? = 1 ] || exit 10
+        devmem {FSM_BRK:#x} 32 1
+        devmem {INT_STAT:#x}
+        dmesg
+        pmcu_record --samples 256 --events 0x40''')
+    def test_refused(self, lines):
+        """a trigger that is refused is reported; an interrupt without a run does no harm"""
+        refused, after = recordings(lines, self.slots)
+        self.assertEqual((refused.samples, refused.count, refused.flags), (0, 0, TRUNCATED))
+        text = '\n'.join(lines)
+        # State 3: counting; error 1: busy
+        self.assertEqual(re.findall('trigger refused, FSM_STATUS (.*)', text), ['0x00000103'])
+        self.assertEqual(re.findall('interrupt without a run, INT_STAT (.*)', text), ['0x2'])
+        self.assertIn('0x00000000', lines, 'INT_STAT')
+        self.check_complete(after, 256, 1)
+
+    @functional.part(lambda cls: f'''
+        list={PMU}0/event_list
+        for bad in '' , 0x11, x 0x10000 1,,2 "$(seq -s , 241)"; do
+            echo "$bad" > $list 2> /dev/null && echo "accepted: $bad"
+        done
+        echo 0x11,0x12 > $list || exit 10
+        pmcu_record --samples 0 2>&1
+        pmcu_record --period-us 0 2>&1
+        pmcu_record --period-us 85899346 2>&1
+        perf stat -a -e hisi_pmcu_sccl0/nr_sample=1,period_us=9/u true 2>&1 | grep -c 'not supported'
+        cat $list
+        seq -s , 240 > $list && pmcu_record --samples 1 | tail -1''')
+    def test_bad_input(self, lines):
+        """wrong lists and numbers are refused, and so is an event for one exception level"""
+        self.assertEqual(lines, 3 * ['pmcu_record: error: perf_event_open: Invalid argument'] +
+                         ['1', '0x11,0x12', f'recorded 1 samples, count 1, {40 * 1024} bytes, '
+                          'flags 0x0'])
+
+
+class Late(unittest.TestCase):
+    def test_late_clear(self):
+        """no run is lost if it ends before the handler has cleared DONE of the run before"""
+        trace = ui.BUILD / 'logs' / 'pmcu-hold.log'
+        checks = Checks()
+        checks.clusters, checks.cores = 1, 2
+        lines = functional.in_sound_guest(
+            self, INSERT + 'echo 4000 > /sys/module/hisi_pmcu/parameters/late_clear_us\n' +
+            INTERRUPTS + 'pmcu_record --samples 100 --loops 2 --events 0x40 ' + ALL_LEVELS +
+            '|| exit\n' + INTERRUPTS, 'arm', *HASH, '-trace', 'hisi_pmcu_hold',
+            '-D', trace, **boot(smp='2'))
+        found = checks.the_recording(lines)
+        checks.check_complete(found, 100, 1)
+        checks.check_order(found, 50 * [0, 1])
+        checks.check_cycles(found, 1000)
+        self.assertEqual(interrupts(lines), [50])
+        # Most runs of 2 ms are over when the 4 ms are: else this test shows nothing.
+        self.assertGreater(trace.read_text().count('hisi_pmcu_hold'), 25)
+
+
+class Dies(Checks):
+    def both(self, further='', **options):
+        """Record on two dies at the same time; the lines that come after that."""
+        script = INSERT + f'''
+            taskset -c 5 sh -c "while :; do :; done" & load=$!
+            for die in 0 1; do
+                pmcu_record --die $die --samples 300 --events 0x11,0x40 {ALL_LEVELS} > /tmp/$die &
+                pids="$pids $!"
+            done
+            for pid in $pids; do wait $pid || exit 9; done
+            kill $load
+            for die in 0 1; do echo "die $die"; cat /tmp/$die {PMU}$die/cpumask; done
+            ls -d /sys/bus/platform/drivers/hisi_pmcu/[9H]*
+            {further}'''
+        lines = functional.in_sound_guest(self, script, 'arm', *HASH,
+                                          **boot(smp='8,sockets=2,clusters=2,cores=2', **options))
+        first, second = lines.index('die 0'), lines.index('die 1')
+        end = next(i for i, line in enumerate(lines) if line.startswith('/sys/bus'))
+        for die, part in (0, lines[first:second]), (1, lines[second:end]):
+            found = self.the_recording(part)
+            self.check_complete(found, 300, 2)
+            self.check_cycles(found, 1000)
+            self.check_order(found, [i % MAX_RUN for i in range(300)], at=1, die=die)
+            self.assertIn(str(4 * die), part, 'cpumask')
+            busy = [slot for slot in self.cpu_slots() if 2 * sum(
+                r.events[0][slot] for r in found.records) > sum(r.cycles[slot]
+                                                                for r in found.records)]
+            self.assertEqual(busy, [2] if die else [], f'busy slots of die {die}')
+        return [line.removeprefix('/sys/bus/platform/drivers/hisi_pmcu/') for line in lines[end:]]
+
+    def test_two_dies(self):
+        """two dies at once: each has its own CPUs and records; one goes off and comes back"""
+        lines = self.both(f'''
+            cd /sys/devices/system/cpu
+            for cpu in 4 5 6 7; do echo 0 > cpu$cpu/online; done
+            pmcu_record --die 1 --samples 1 2>&1 && exit 20
+            pmcu_record --samples 20 --events 0x40 {ALL_LEVELS} || exit 21
+            echo 1 > cpu6/online
+            echo "cpumask $(cat {PMU}1/cpumask)"
+            pmcu_record --die 1 --samples 20 --events 0x40 {ALL_LEVELS} || exit 22''')
+        self.assertEqual(lines[:3], ['9100000.pmcu', '9110000.pmcu',
+                                     'pmcu_record: error: cpumask is not a number'])
+        self.assertIn('cpumask 6', lines)
+        first, second = recordings(lines, self.slots)
+        for die, recording, offline in (0, first, []), (1, second, [0, 1, 3]):
+            self.check_complete(recording, 20, 1)
+            self.check_cycles(recording, 1000, offline)
+            self.check_order(recording, range(20), die=die, offline=offline)
+
+    def test_acpi(self):
+        """through UEFI and ACPI: HISI0451 with its properties, two dies at once"""
+        self.assertEqual(self.both(acpi=True), ['HISI0451:00', 'HISI0451:01'])
+
+
+class NoEl2(Checks):
+    clusters = 1
+
+    def test_el1(self):
+        """a kernel at EL1: cycles and events count it without a filter, and CID1 has the PID"""
+        lines = functional.in_sound_guest(
+            self, INSERT + 'taskset -c 1 sh -c "while :; do :; done" & pid=$!\n'
+            'echo loader $pid; sleep 0.2\n'
+            'pmcu_record --samples 256 --events 0x11,0x40; status=$?; kill $pid; exit $status',
+            'arm', *HASH, **boot(smp='2', machine='virt,virtualization=off'))
+        found = self.the_recording(lines)
+        self.check_complete(found, 256, 2)
+        self.check_cycles(found, 1000)
+        self.check_order(found, [i % MAX_RUN for i in range(256)], at=1)
+        [pid] = [int(l.split()[1]) for l in lines if l.startswith('loader ')]
+        for record in found.records:
+            self.assertEqual(record.events[0], record.cycles)
+            self.assertEqual(record.cid2, [0] * self.slots)
+        self.assertEqual(Counter(r.cid1[1] for r in found.records).most_common(1)[0][0], pid)
