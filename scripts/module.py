@@ -92,9 +92,20 @@ def headers(name):
     return folder / f'usr/src/linux-headers-{found}'
 
 
-def is_source(path):
-    return (path.suffix in ('.c', '.h', '.S') or path.name in ('Kbuild', 'Makefile')) and \
-        not path.name.startswith('.') and not path.name.endswith('.mod.c')
+def check_source(source):
+    """The absolute path of a module's folder; refuse what cannot be one."""
+    source = pathlib.Path(source).absolute()
+    if not any((source / kbuild).is_file() for kbuild in ('Kbuild', 'Makefile')):
+        raise ui.Fail(f'{ui.show(source)} has no Kbuild file and no Makefile',
+                      'give the folder of a kernel module')
+    return source
+
+
+def source_files(folder):
+    """The sources below a folder, relative to it; not what make leaves there."""
+    found = {p.relative_to(folder) for p in folder.rglob('*') if p.is_file()}
+    return {p for p in found if (p.suffix in ('.c', '.h', '.S') or p.name in ('Kbuild', 'Makefile'))
+            and not p.name.endswith('.mod.c') and not any(n.startswith('.') for n in p.parts)}
 
 
 def copy_sources(source, scratch):
@@ -104,12 +115,17 @@ def copy_sources(source, scratch):
         shutil.rmtree(scratch, ignore_errors=True)      # another module of the same name
         scratch.mkdir(parents=True)
         mark.write_text(str(source))
-    wanted = {p.relative_to(source) for p in source.rglob('*') if is_source(p)}
-    for path in [p for p in scratch.rglob('*') if is_source(p)]:
-        if path.relative_to(scratch) not in wanted:
-            path.unlink()
+    wanted = source_files(source)
+    for path in source_files(scratch) - wanted:
+        (scratch / path).unlink()
     for path in wanted:                 # an unchanged file keeps its time, for make
         ui.write(scratch / path, (source / path).read_bytes())
+
+
+def environment():
+    """make's environment: English messages, and nothing of a make that may have called us."""
+    return {k: v for k, v in os.environ.items()
+            if k not in ('MAKEFLAGS', 'MAKELEVEL', 'MFLAGS', 'KCFLAGS')} | {'LC_ALL': 'C.UTF-8'}
 
 
 def build(name, source):
@@ -117,10 +133,7 @@ def build(name, source):
 
     make runs in a copy, because it leaves its files beside the sources.
     """
-    arch, source = guest.ARCHES[name], pathlib.Path(source).absolute()
-    if not any((source / kbuild).is_file() for kbuild in ('Kbuild', 'Makefile')):
-        raise ui.Fail(f'{ui.show(source)} has no Kbuild file and no Makefile',
-                      'give the folder of a kernel module')
+    arch, source = guest.ARCHES[name], check_source(source)
     guest.build(name)
     where, top = headers(name), ui.BUILD / 'guest' / name / 'modules'
     scratch, log = top / source.name, ui.LOGS / f'module-{name}-{source.name}.log'
@@ -132,7 +145,7 @@ def build(name, source):
             try:
                 ui.run(['make', '-C', where, f'M={scratch}', f'ARCH={KBUILD[arch.debian]}',
                         f'CROSS_COMPILE={arch.triplet}-', f'CC={arch.triplet}-gcc', *WITHOUT,
-                        'modules'], log.name)
+                        'modules'], log.name, env=environment())
             except ui.Fail as fail:
                 raise ui.Fail(f'building the module {source.name} failed: {reason(log, fail)}'
                               .replace(str(scratch), ui.show(source)),

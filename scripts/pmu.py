@@ -85,6 +85,7 @@ def cmd_boot(opt):
 
 def cmd_module(opt):
     import module
+    module.check_source(opt.folder)
     graph(f'guest-{opt.arch}')
     for path in module.build(opt.arch, opt.folder):
         print(ui.show(path))

@@ -56,6 +56,7 @@ class Arguments(unittest.TestCase):
                      'boot arm --initrd-add x', 'boot arm --initrd-add x=relative',
                      'boot arm --initrd-add =/x', 'boot arm --initrd-add x=/', 'boot arm',
                      'boot arm --with', 'boot arm --with a,,b', 'boot arm --with=-oX=y',
+                     'module', 'module arm', 'module mips guest',
                      'boot arm --with A', 'boot arm --with vim-', 'boot arm --smp=2 --ker x'):
             if args.startswith('boot arm -'):       # or it would stop for want of a terminal
                 args += ' --run missing.sh'
@@ -68,6 +69,12 @@ class Arguments(unittest.TestCase):
         """a --run file that is missing is noticed before anything is built"""
         for name in ('missing.sh', 'guest'):
             one_line(self, self.pmu('boot', 'arm', '--run', name), 1, f'--run {name}')
+        self.assertFalse(self.project.build.exists())
+
+    def test_no_module(self):
+        """a folder that is not a kernel module's is noticed before anything is built"""
+        for name in ('missing', 'guest'):
+            one_line(self, self.pmu('module', 'arm', name), 1, f'{name} has no Kbuild file')
         self.assertFalse(self.project.build.exists())
 
     def test_wrapper(self):

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernel modules: which kernel, what make sees, and how an error reads."""
+
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import module
+import ui
+from fixtures import write
+
+BANNERS = {     # as they are in Debian's kernel images
+    b'Linux version 6.12.107+deb13-cloud-arm64 (debian-kernel@lists.debian.org) (aarch64-linux-gnu'
+    b'-gcc-14 (Debian 14.2.0-19) 14.2.0, GNU ld (GNU Binutils for Debian) 2.44) #1 SMP Debian '
+    b'6.12.107-1 (2026-08-29)\n': ('6.12.107+deb13-cloud-arm64', '6.12.107-1'),
+    b'6.1.0-50-powerpc64le (debian-kernel@lists.debian.org) #1 SMP Debian 6.1.176-1 (2026-01-01)':
+    ('6.1.0-50-powerpc64le', '6.1.176-1'),
+}
+LOG = '''\
+make: Entering directory 'headers'
+  CC [M]  scratch/new.o
+scratch/new.c: In function 'start':
+scratch/new.c:3:5: error: expected ';' before '}' token
+scratch/new.c:9:1: error: 'x' undeclared
+make[2]: *** [Makefile:2: scratch/new.o] Error 1
+make: *** [Makefile:236: __sub-make] Error 2
+'''
+
+
+class Module(unittest.TestCase):
+    def setUp(self):
+        temp = tempfile.TemporaryDirectory()
+        self.addCleanup(temp.cleanup)
+        self.top = pathlib.Path(temp.name)
+
+    def test_release(self):
+        """the kernel image itself says for which kernel a module must be"""
+        kernel = self.top / 'kernel'
+        for banner, wanted in BANNERS.items():
+            kernel.write_bytes(os.urandom(100).replace(b'\n', b'') + b'\0' + banner + b'\0junk')
+            self.assertEqual(module.release(kernel), wanted)
+        kernel.write_bytes(b'MZ 6.12.1 (me@here) #1 SMP (2026-01-01)')
+        with self.assertRaisesRegex(ui.Fail, 'does not say which kernel of Debian'):
+            module.release(kernel)
+
+    def test_sources(self):
+        """make gets the sources as they are now; its own files and their times stay"""
+        source, scratch = self.top / 'new', self.top / 'scratch'
+        write(source, {'Kbuild': 'obj-m := new.o\n', 'new.c': 'int a;\n', 'lib/x.h': '\n',
+                       'new.o': 'foreign', 'new.mod.c': 'foreign', '.git/a.c': '\n'})
+        module.copy_sources(source, scratch)
+        write(scratch, {'new.o': 'built', 'new.mod.c': 'made', '.module-common.c': 'made'})
+        os.utime(scratch / 'lib/x.h', (1, 1))
+        write(source, {'new.c': 'int b;\n', 'more.S': '\n'})
+        module.copy_sources(source, scratch)
+        self.assertEqual({str(p.relative_to(scratch)): p.read_text()
+                          for p in scratch.rglob('*') if p.is_file() and p.name != '.source'},
+                         {'Kbuild': 'obj-m := new.o\n', 'new.c': 'int b;\n', 'lib/x.h': '\n',
+                          'more.S': '\n', 'new.o': 'built', 'new.mod.c': 'made',
+                          '.module-common.c': 'made'})
+        self.assertEqual((scratch / 'lib/x.h').stat().st_mtime, 1)
+        (source / 'more.S').unlink()
+        module.copy_sources(source, scratch)
+        self.assertFalse((scratch / 'more.S').exists())
+
+    def test_other_source(self):
+        """nothing is left of another module of the same name"""
+        scratch = self.top / 'scratch'
+        for name in ('one', 'two'):
+            write(self.top / name, {'Kbuild': name})
+            module.copy_sources(self.top / name, scratch)
+            write(scratch, {f'{name}.o': 'built'})
+        self.assertEqual({p.name for p in scratch.iterdir()}, {'.source', 'Kbuild', 'two.o'})
+
+    def test_own_libc(self):
+        """programs of the kbuild package run on the C library that was unpacked with them"""
+        kbuild = 'usr/lib/linux-kbuild-6/scripts'
+        write(self.top, {f'{kbuild}/mod/modpost': '\x7fELF', f'{kbuild}/plain.sh': '#!/bin/sh\n',
+                         f'{kbuild}/Makefile.lib': '', 'usr/lib64/ld-linux-x86-64.so.2':
+                         '#!/bin/sh\nprintf "%s\\n" "$@"\n'})
+        for name in (f'{kbuild}/mod/modpost', f'{kbuild}/plain.sh',
+                     'usr/lib64/ld-linux-x86-64.so.2'):
+            (self.top / name).chmod(0o755)
+        module.own_libc(self.top)
+        self.assertEqual((self.top / kbuild / 'plain.sh').read_text(), '#!/bin/sh\n')
+        program = self.top / kbuild / 'mod/modpost'
+        out = subprocess.run([program, '-o', 'a b'], capture_output=True, text=True).stdout
+        argv0, name, option, path, elf, *rest = out.splitlines()
+        self.assertEqual((argv0, name, option, elf, rest),
+                         ('--argv0', str(program), '--library-path', f'{program}.elf',
+                          ['-o', 'a b']))
+        self.assertEqual(os.path.realpath(path),
+                         os.path.realpath(self.top / 'usr/lib/x86_64-linux-gnu'))
+
+    def test_reason(self):
+        """of a failed build, the first error of the compiler is shown, not make's last"""
+        log, fail = self.top / 'log', ui.Fail('make failed: Error 2')
+        log.write_text(LOG)
+        self.assertEqual(module.reason(log, fail),
+                         "scratch/new.c:3:5: error: expected ';' before '}' token")
+        log.write_text('ERROR: modpost: "x" [new.ko] undefined!\nmake: *** [2: y] Error 2\n')
+        self.assertEqual(module.reason(log, fail), 'ERROR: modpost: "x" [new.ko] undefined!')
+        log.write_text('make: *** [Makefile:2: new.o] Error 1\n')
+        self.assertEqual(module.reason(log, fail), 'make failed: Error 2')
