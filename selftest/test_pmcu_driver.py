@@ -14,13 +14,16 @@ functional.need(functional.emulator('aarch64'), *functional.guest_files('arm'), 
 
 PMU = '/sys/bus/event_source/devices/hisi_pmcu_sccl'
 REGISTERS = 0x9100000
-FSM_CTRL, FSM_BRK, INT_STAT = REGISTERS + 0x38, REGISTERS + 0x3c, REGISTERS + 0x108
+FSM_STATUS, WAIT_CNT, FSM_CTRL, FSM_BRK, INT_STAT = (
+    REGISTERS + offset for offset in (0x00, 0x20, 0x38, 0x3c, 0x108))
 # Made-up counts that tell die, slot, and record from each other
 HASH = ['-global', 'hisi-pmcu.synthetic-events=0x40-0x4f=hash']
 MAX_RUN = 255                           # samples of a run
 TRUNCATED, PARTIAL = 1, 4               # PERF_AUX_FLAG_*
 ALL_LEVELS = '--filter 8 '              # count cycles at EL2 too, where the kernel is
 INSERT = 'insmod /root/hisi_pmcu.ko || exit 90\n'
+# The driver has nothing to complain about, and neither has the kernel: arm64 spells it "Call trace".
+QUIET = "\ndmesg | grep -E -A 30 'hisi_pmcu 9|WARNING|Call trace' && exit 91\ntrue\n"
 INTERRUPTS = "awk '/hisi_pmcu_sccl0/ {print \"interrupts\", $2 + $3 + $4 + $5}' /proc/interrupts\n"
 
 
@@ -171,7 +174,8 @@ class Driver(Checks, functional.OneGuest):
         self.assertEqual(Counter(r.cid2[loaded] for r in found.records).most_common(1)[0][0], pid)
 
     @functional.part(lambda cls: INTERRUPTS + 'for n in 255 256 600; do\n'
-                     f'pmcu_record --events 0x40 {ALL_LEVELS} --samples $n || exit\n{INTERRUPTS}done')
+                     f'pmcu_record --events 0x40 {ALL_LEVELS} --samples $n || exit\n{INTERRUPTS}done'
+                     + QUIET)
     def test_retrigger(self, lines):
         """more samples than a run can have: none is missing, none is there twice"""
         indexes = [i % MAX_RUN for i in range(600)]
@@ -199,7 +203,7 @@ class Driver(Checks, functional.OneGuest):
                     self.assertEqual([r.events[at] for r in part.records], 20 * [[0] * self.slots])
 
     @functional.part(lambda cls: 'pmcu_record --events 0x40 --samples 1500 --pages 64 '
-                     '--period-us 2000')
+                     '--period-us 2000 || exit' + QUIET)
     def test_wrap(self, lines):
         """a recording of twice the size of the AUX buffer, to a reader that keeps up"""
         found = self.the_recording(lines)
@@ -217,14 +221,15 @@ class Driver(Checks, functional.OneGuest):
         self.check_order(full, 2 * [*range(half)])
         self.check_complete(after, 5, 1)
 
-    @functional.part(lambda cls: 'pmcu_record --events 0x40 --samples 100000 --stop-ms 400; '
-                     f'[ $? = 1 ] || exit 9\n'
-                     f'pmcu_record --events 0x40 {ALL_LEVELS} --samples 256')
+    # A run of 2.5 s: if it went on, it would be in the way of the next one.
+    @functional.part(lambda cls: 'pmcu_record --events 0x40 --samples 10000 --period-us 10000 '
+                     '--stop-ms 400; [ $? = 1 ] || exit 9\n'
+                     f'pmcu_record --events 0x40 {ALL_LEVELS} --samples 256 || exit' + QUIET)
     def test_stop(self, lines):
         """disabled in the middle of a run: what was recorded is there; the next one is whole"""
         stopped, after = recordings(lines, self.slots)
         self.assertEqual((stopped.count, stopped.flags), (stopped.samples, PARTIAL))
-        self.assertTrue(0 < stopped.samples < 100000, stopped.samples)
+        self.assertTrue(0 < stopped.samples < 10000, stopped.samples)
         self.check_order(stopped, [i % MAX_RUN for i in range(stopped.samples)])
         self.check_complete(after, 256, 1)
         self.check_order(after, [i % MAX_RUN for i in range(256)])
@@ -240,7 +245,7 @@ class Driver(Checks, functional.OneGuest):
         [ -d /sys/module/hisi_pmcu ] && exit 14
         devmem %#x
         insmod /root/hisi_pmcu.ko || exit 15
-        pmcu_record --samples 256 --events 0x40''' % (REGISTERS + 0x00))
+        pmcu_record --samples 256 --events 0x40 || exit 16''' % FSM_STATUS + QUIET)
     def test_unload(self, lines):
         """one recording at a time; not unloaded during that; idle after; loaded again"""
         self.assertIn('pmcu_record: error: perf_event_open: Device or resource busy', lines)
@@ -254,7 +259,7 @@ class Driver(Checks, functional.OneGuest):
         cpu=/sys/devices/system/cpu/cpu3/online
         for state in 0 1; do
             echo $state > $cpu && pmcu_record --samples 20 --events 0x40 %s || exit
-        done''' % ALL_LEVELS)
+        done''' % ALL_LEVELS + QUIET)
     def test_offline(self, lines):
         """a CPU that is offline reads zero, and counts again when it is back"""
         without, back = recordings(lines, self.slots)
@@ -267,11 +272,12 @@ class Driver(Checks, functional.OneGuest):
         pmcu_record --samples 1000 --events 0x40 & pid=$!
         sleep 0.3
         echo 0 > /sys/devices/system/cpu/cpu0/online || exit 10
+        sleep 2; echo "state $(devmem %#x) $(devmem %#x) $(grep hisi_pmcu /proc/interrupts)"
         wait $pid
         echo "cpumask $(cat %s0/cpumask)"
         first() { awk '/hisi_pmcu_sccl0/ {print "interrupts", $2}' /proc/interrupts; }
         first; pmcu_record --samples 300 --events 0x40 || exit 11
-        first; echo 1 > /sys/devices/system/cpu/cpu0/online''' % PMU)
+        first; echo 1 > /sys/devices/system/cpu/cpu0/online''' % (FSM_STATUS, INT_STAT, PMU) + QUIET)
     def test_event_cpu_offline(self, lines):
         """when its CPU goes offline, a recording starts again on the next one of the die"""
         moved, after = recordings(lines, self.slots)
@@ -280,7 +286,8 @@ class Driver(Checks, functional.OneGuest):
         # The first record of the second part is the one that is not next in order.
         first = next((n for n, r in enumerate(moved.records)
                       if r.events[0][2] != synthetic(0x40, 2, n % MAX_RUN)), moved.samples)
-        self.assertGreaterEqual(moved.samples, 1000)
+        self.assertGreaterEqual(moved.samples, 1000,
+                                [line for line in lines if not line.startswith('record ')])
         on = [bool(r.events[0][0]) for r in moved.records]
         gone = on.index(False)
         self.assertEqual(on, gone * [True] + (len(on) - gone) * [False], 'CPU 0')
@@ -310,7 +317,7 @@ class Driver(Checks, functional.OneGuest):
 
     @functional.part(lambda cls: f'''
         pmcu_record --samples 2 --events 0x40 > /dev/null
-        devmem {REGISTERS + 0x20:#x} 32 0xffffffff      # WAIT_CNT: 85 s
+        devmem {WAIT_CNT:#x} 32 0xffffffff      # 85 s
         devmem {FSM_CTRL:#x} 32 1
         pmcu_record --samples 10 --events 0x40
         [ $? = 1 ] || exit 10

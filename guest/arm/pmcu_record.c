@@ -41,7 +41,7 @@ static struct {
     unsigned long filter;
     bool keep;
     const char *events;
-} opt = { .samples = 10, .period_us = 1000, .pages = 256, .timeout_s = 60 };
+} opt = { .samples = 10, .period_us = 1000, .pages = 256 };
 
 /* The event, its two buffers, and what was read from them */
 static int fd;
@@ -224,7 +224,7 @@ static void parse(int argc, char **argv)
                  "  --pages N       of the AUX buffer, a power of 2 (256)\n"
                  "  --keep          let the AUX buffer fill up\n"
                  "  --stop-ms N     disable the event after this time\n"
-                 "  --timeout N     give up after so many seconds (60)\n"
+                 "  --timeout N     give up after so many seconds (10, and 20 times what it takes)\n"
                  "exit status: 0 all samples, 1 fewer, 2 error");
             exit(2);
         }
@@ -236,7 +236,7 @@ int main(int argc, char **argv)
     struct pollfd ready = { .events = POLLIN };
     size_t pass, record_size;
     uint64_t count;
-    double end;
+    double wait_s, end;
 
     parse(argc, argv);
     if (opt.events) {
@@ -252,7 +252,9 @@ int main(int argc, char **argv)
     if (ioctl(fd, PERF_EVENT_IOC_ENABLE)) {
         die("enable: %s", strerror(errno));
     }
-    end = now() + (opt.stop_ms ? opt.stop_ms / 1e3 : opt.timeout_s);
+    /* A busy host can make guest time pass without the guest: be patient. */
+    wait_s = opt.timeout_s ? opt.timeout_s : 10 + 20e-6 * opt.samples * opt.period_us;
+    end = now() + (opt.stop_ms ? opt.stop_ms / 1e3 : wait_s);
     for (ready.fd = fd; take() && size < opt.samples * pass && now() < end;) {
         if (flags & PERF_AUX_FLAG_TRUNCATED) {
             break;
