@@ -386,7 +386,10 @@ class Dies(Checks):
             done
             for pid in $pids; do wait $pid || exit 9; done
             kill $load
-            for die in 0 1; do echo "die $die"; cat /tmp/$die {PMU}$die/cpumask; done
+            for die in 0 1; do
+                echo "die $die"; cat /tmp/$die {PMU}$die/cpumask
+                grep hisi_pmcu_sccl$die /proc/interrupts
+            done
             ls -d /sys/bus/platform/drivers/hisi_pmcu/[9H]*
             {further}'''
         lines = functional.in_sound_guest(self, script, 'arm', *HASH,
@@ -399,6 +402,9 @@ class Dies(Checks):
             self.check_cycles(found, 1000)
             self.check_order(found, [i % MAX_RUN for i in range(300)], at=1, die=die)
             self.assertIn(str(4 * die), part, 'cpumask')
+            self.assertEqual([l.split()[1:9] for l in part if 'hisi_pmcu_sccl' in l],
+                             [['2' if cpu == 4 * die else '0' for cpu in range(8)]],
+                             'interrupts on each CPU')
             busy = [slot for slot in self.cpu_slots() if 2 * sum(
                 r.events[0][slot] for r in found.records) > sum(r.cycles[slot]
                                                                 for r in found.records)]
