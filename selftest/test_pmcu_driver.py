@@ -2,6 +2,8 @@
 """The sample driver of the PMCU, guest/drivers/hisi_pmcu, in an unmodified arm64 kernel."""
 
 import re
+import socket
+import tempfile
 import unittest
 from collections import Counter
 from dataclasses import dataclass
@@ -123,9 +125,10 @@ class Checks(unittest.TestCase):
             self.assertEqual(record.events[at], expected, f'record {number}, {index} of its run')
 
     def check_cycles(self, recording, period_us, offline=()):
-        """A CPU that is on counts for at least the whole window; other slots are 0."""
+        """CPUs that are on count for the same time, at least the window; other slots are 0."""
         online = {slot for cpu, slot in enumerate(self.cpu_slots()) if cpu not in offline}
         for number, record in enumerate(recording.records):
+            self.assertEqual(len({record.cycles[slot] for slot in online}), 1, f'record {number}')
             for slot in range(self.slots):
                 where = f'record {number}, slot {slot}'
                 if slot in online:
@@ -373,6 +376,59 @@ class Late(unittest.TestCase):
         self.assertEqual(interrupts(lines), [50])
         # Most runs of 2 ms are over when the 4 ms are: else this test shows nothing.
         self.assertGreater(trace.read_text().count('hisi_pmcu_hold'), 25)
+
+
+class Faults(Checks):
+    """Faults on demand: what the driver says, what the reader gets, and that all is well after."""
+    clusters, cores = 1, 2
+    # fault: options of pmcu_record, samples, flags, what the driver says. A trigger that is
+    # refused leaves the 100 records of the run before in FSM_STATUS.STORED.
+    CASES = {
+        'dma-read:5': ('', 5, TRUNCATED, 'run broken off, FSM_STATUS 0x00050500'),
+        'dma-write:7': ('', 7, TRUNCATED, 'run broken off, FSM_STATUS 0x00070600'),
+        'refuse:2': ('', 0, TRUNCATED, 'trigger refused, FSM_STATUS 0x00640200'),
+        'delay-done:50000000': ('', 100, 0, None),
+        'repeat-done': ('', 100, 0, 'interrupt without a run, INT_STAT 0x1'),
+        'lose-done': ('--stop-ms 1000', 100, PARTIAL, None),
+        'stay-busy': ('--stop-ms 1000', 100, PARTIAL, None),
+    }
+
+    def test_faults(self):
+        """each fault of the device is reported, what was recorded is there, the next run is whole"""
+        def hear(line):
+            # The guest waits a second for this.
+            if line.startswith('fault '):
+                with socket.socket(socket.AF_UNIX) as connection:
+                    connection.connect(f'{folder}/qmp')
+                    qmp = functional.Monitor(connection.makefile('r'), connection.makefile('w'))
+                    qmp('qom-set', path='/machine/pmcu[0]', property='faults',
+                        value=line.removeprefix('fault '))
+
+        record = 'pmcu_record --samples 100 --events 0x40 '
+        script = INSERT + ''.join(
+            f"dmesg -c > /dev/null; echo 'fault {fault}'; sleep 1; {record}{ALL_LEVELS}{options}\n"
+            f"dmesg; echo 'fault '; sleep 1; {record}{ALL_LEVELS}|| exit 9\n"
+            for fault, (options, *_) in self.CASES.items())
+        with tempfile.TemporaryDirectory() as folder:
+            lines = functional.in_sound_guest(
+                self, script, 'arm', *HASH, '-qmp', f'unix:{folder}/qmp,server=on,wait=off',
+                hear=hear, **boot(smp='2'))
+        for fault, (_, samples, flags, says) in self.CASES.items():
+            with self.subTest(fault):
+                start = lines.index(f'fault {fault}')
+                end = lines.index('fault ', start)
+                after = next((i for i in range(end + 1, len(lines))
+                              if lines[i].startswith('fault ')), len(lines))
+                found = self.the_recording(lines[start:end])
+                self.assertEqual((found.samples, found.count, found.flags),
+                                 (samples, samples, flags))
+                self.check_order(found, range(samples))
+                self.check_cycles(found, 1000)
+                self.assertEqual([l.split(': ', 1)[1] for l in lines[start:end]
+                                  if ' 9100000.pmcu: ' in l], [says] if says else [])
+                whole = self.the_recording(lines[end:after])
+                self.check_complete(whole, 100, 1)
+                self.check_order(whole, range(100))
 
 
 class Dies(Checks):

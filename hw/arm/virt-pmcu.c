@@ -150,11 +150,11 @@ static void virt_pmcu_check_cpu(VirtMachineState *vms)
     }
     /* The driver reads MDCR_EL2; other software may do without. */
     if (!vms->virt) {
-        warn_report("mach-virt: pmcu=on without virtualization=on: the Linux "
-                    "driver of the PMCU needs EL2");
+        warn_report("mach-virt: pmcu=on without virtualization=on: the posted "
+                    "Linux driver needs EL2");
     } else if (!cpu_isar_feature(aa64_vh, ARM_CPU(first_cpu))) {
-        warn_report("mach-virt: pmcu=on with a CPU without VHE: the Linux "
-                    "driver of the PMCU needs to run at EL2");
+        warn_report("mach-virt: pmcu=on with a CPU without VHE: the posted "
+                    "Linux driver needs to run at EL2");
     }
 }
 
