@@ -13,16 +13,43 @@
 #include "qemu/osdep.h"
 #include "pmu-counters.h"
 #include "internals.h"
-#include "hw/qdev-properties.h"
 #include "qapi/error.h"
+#include "qapi/visitor.h"
 #include "system/hw_accel.h"
 
-static const Property arm_cpu_pmu_counters_prop =
-    DEFINE_PROP_UINT8("pmu-counters", ARMCPU, pmu_counters, 0);
+#define MAX_COUNTERS    31
+
+static void arm_cpu_get_pmu_counters(Object *obj, Visitor *v, const char *name,
+                                     void *opaque, Error **errp)
+{
+    visit_type_uint8(v, name, &ARM_CPU(obj)->pmu_counters, errp);
+}
+
+static void arm_cpu_set_pmu_counters(Object *obj, Visitor *v, const char *name,
+                                     void *opaque, Error **errp)
+{
+    uint8_t n;
+
+    if (DEVICE(obj)->realized) {
+        error_setg(errp, "'pmu-counters' cannot be changed any more");
+        return;
+    }
+    if (!visit_type_uint8(v, name, &n, errp)) {
+        return;
+    }
+    if (n > MAX_COUNTERS) {
+        error_setg(errp, "'pmu-counters' must be in the range 1 to %u",
+                   MAX_COUNTERS);
+        return;
+    }
+    ARM_CPU(obj)->pmu_counters = n;
+}
 
 void arm_cpu_pmu_counters_add_prop(ARMCPU *cpu)
 {
-    qdev_property_add_static(DEVICE(cpu), &arm_cpu_pmu_counters_prop);
+    object_property_add(OBJECT(cpu), "pmu-counters", "uint8",
+                        arm_cpu_get_pmu_counters, arm_cpu_set_pmu_counters,
+                        NULL, NULL);
     object_property_set_description(OBJECT(cpu), "pmu-counters",
                                     "Number of PMU event counters, 1 to 31 "
                                     "(0: as the CPU model has)");
@@ -38,10 +65,6 @@ bool arm_cpu_pmu_counters_finalize(ARMCPU *cpu, Error **errp)
     if (kvm_enabled() || hvf_enabled()) {
         error_setg(errp, "'pmu-counters' needs TCG, the number of counters is "
                    "that of the host otherwise");
-        return false;
-    }
-    if (n > 31) {
-        error_setg(errp, "'pmu-counters' must be in the range 1 to 31");
         return false;
     }
     if (!arm_feature(&cpu->env, ARM_FEATURE_PMU)) {

@@ -12,6 +12,7 @@
 
 #include "qemu/osdep.h"
 #include "hisi_pmcu-util.h"
+#include "qobject/qdict.h"
 
 #define SVC_LOOP        (GUEST_MAILBOX(0) + 0x1000)
 
@@ -758,11 +759,27 @@ static void test_pmu_counters(void)
         g_autofree char *args = g_strdup_printf(
             "-cpu max,pmu-counters=%u -M virtualization=on", counters[i]);
         unsigned want = counters[i] ?: 6;
+        QDict *rsp;
         Pmcu p = tcg_init(args);
 
         g_assert_cmpint(extract64(guest_read(&p, 0, PMCR_EL0), 11, 5), ==,
                         want);
         g_assert_cmpint(guest_read(&p, 0, MDCR_EL2) & 0x1f, ==, want);
+
+        /* Management software can ask for it. */
+        rsp = qtest_qmp_assert_success_ref(p.qts,
+            "{'execute': 'query-cpu-model-expansion', 'arguments': {"
+            "'type': 'full', 'model': {'name': 'max', 'props': {"
+            "'pmu-counters': %u}}}}", counters[i]);
+        g_assert_cmpint(qdict_get_int(qdict_get_qdict(qdict_get_qdict(
+            rsp, "model"), "props"), "pmu-counters"), ==, counters[i]);
+        qobject_unref(rsp);
+        rsp = qtest_qmp(p.qts,
+            "{'execute': 'query-cpu-model-expansion', 'arguments': {"
+            "'type': 'full', 'model': {'name': 'max', 'props': {"
+            "'pmu-counters': 32}}}}");
+        g_assert_true(qdict_haskey(rsp, "error"));
+        qobject_unref(rsp);
         qtest_quit(p.qts);
     }
 }
