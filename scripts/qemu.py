@@ -96,7 +96,8 @@ def goals(kind):
     if kind == 'qemu':
         found += [f'qemu-system-{t}' for t in COMPILED]
         found += [m[1] for f in tree.overlay_files()
-                  if (m := re.fullmatch(r'(tests/qtest/[\w-]*-(?:test|bench))\.c', f))]
+                  if (m := re.fullmatch(r'(tests/(?:qtest/[\w-]*-(?:test|bench)|unit/test-pmu-[\w-]*))\.c',
+                                    f))]
         found += [PNOR + name for name in ('pnv-pnor', 'test-pnv-pnor', 'pnv-pnor-imc.bin')]
     return found
 

@@ -1,0 +1,150 @@
+/*
+ * QTest of the HiSilicon PMCU: registers
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "common.h"
+
+static const unsigned no_regs[] = {
+    0x024, 0x028, 0x02c, 0x030, 0x034, 0x040, 0x048, 0x0fc, 0x110, 0x1fc,
+    0x208, 0x1000, HISI_PMCU_MMIO_SIZE - 4,
+};
+
+static void test_reg_offsets(void)
+{
+    static const unsigned offsets[] = {
+        A_FSM_STATUS, 0x000, A_FSM_CFG, 0x004, A_EVENT_BASE_H, 0x008,
+        A_EVENT_BASE_L, 0x00c, A_KILL_BASE_H, 0x010, A_KILL_BASE_L, 0x014,
+        A_STORE_BASE_H, 0x018, A_STORE_BASE_L, 0x01c, A_WAIT_CNT, 0x020,
+        A_FSM_CTRL, 0x038, A_FSM_BRK, 0x03c, A_COMP, 0x044, A_INT_EN, 0x100,
+        A_INT_MSK, 0x104, A_INT_STAT, 0x108, A_INT_CLR, 0x10c, A_PMCR, 0x200,
+        A_PMCCFILTR, 0x204,
+    };
+
+    /* The header is shared with the model: check it against the driver's */
+    for (int i = 0; i < ARRAY_SIZE(offsets); i += 2) {
+        g_assert_cmphex(offsets[i], ==, offsets[i + 1]);
+    }
+    g_assert_cmphex(pmcu_fsm_cfg(240, 255, 8), ==, 0x8fff0);
+}
+
+static void test_reg_rw(void)
+{
+    Pmcu p = pmcu_init("");
+
+    assert_regs_reset(&p);
+    for (int i = 0; i < ARRAY_SIZE(rw_regs); i++) {
+        pmcu_write(&p, rw_regs[i].offset, 0xffffffff);
+        for (int j = 0; j < ARRAY_SIZE(rw_regs); j++) {
+            g_assert_cmphex(pmcu_read(&p, rw_regs[j].offset), ==,
+                            j <= i ? rw_regs[j].mask : 0);
+        }
+    }
+    for (int i = 0; i < ARRAY_SIZE(rw_regs); i++) {
+        pmcu_write(&p, rw_regs[i].offset, 0x12345678 + 0x11111111 * i);
+    }
+    for (int i = 0; i < ARRAY_SIZE(rw_regs); i++) {
+        g_assert_cmphex(pmcu_read(&p, rw_regs[i].offset), ==,
+                        (0x12345678 + 0x11111111 * i) & rw_regs[i].mask);
+    }
+    /* Nothing takes effect before a trigger */
+    for (int i = 0; i < ARRAY_SIZE(ro_regs); i++) {
+        g_assert_cmphex(pmcu_read(&p, ro_regs[i]), ==, 0);
+    }
+
+    qtest_system_reset(p.qts);
+    assert_regs_reset(&p);
+    pmcu_quit(&p);
+}
+
+static void test_reg_ro(void)
+{
+    Pmcu p = pmcu_init("");
+
+    for (int i = 0; i < ARRAY_SIZE(ro_regs); i++) {
+        pmcu_write(&p, ro_regs[i], 0xffffffff);
+    }
+    for (int i = 0; i < ARRAY_SIZE(no_regs); i++) {
+        g_assert_cmphex(pmcu_read(&p, no_regs[i]), ==, 0);
+        pmcu_write(&p, no_regs[i], 0xffffffff);
+        g_assert_cmphex(pmcu_read(&p, no_regs[i]), ==, 0);
+    }
+    /* Zeros do not trigger, break or clear anything; nor do other bits */
+    for (int i = 0; i < ARRAY_SIZE(action_regs); i++) {
+        pmcu_write(&p, action_regs[i], 0);
+        pmcu_write(&p, action_regs[i], 0xfffffffc);
+    }
+    pmcu_write(&p, A_FSM_CTRL, 2);
+    pmcu_write(&p, A_FSM_BRK, 2);
+    assert_regs_reset(&p);
+    pmcu_quit(&p);
+}
+
+static void test_reg_access_size(void)
+{
+    Pmcu p = pmcu_init("");
+    uint64_t reg = p.base + A_WAIT_CNT;
+
+    pmcu_write(&p, A_WAIT_CNT, 0x12345678);
+    g_assert_cmphex(qtest_readb(p.qts, reg), ==, 0);
+    g_assert_cmphex(qtest_readw(p.qts, reg), ==, 0);
+    g_assert_cmphex(qtest_readl(p.qts, reg + 2), ==, 0);
+    qtest_writeb(p.qts, reg, 0xff);
+    qtest_writew(p.qts, reg, 0xffff);
+    qtest_writel(p.qts, reg + 2, 0xffffffff);
+    qtest_writel(p.qts, reg - 1, 0xffffffff);
+    /* (qtest itself turns an access of 8 bytes into two of 4.) */
+    g_assert_cmphex(pmcu_read(&p, A_WAIT_CNT), ==, 0x12345678);
+    g_assert_cmphex(pmcu_read(&p, A_STORE_BASE_L), ==, 0);
+
+    qtest_writeb(p.qts, p.base + A_FSM_BRK, 1);
+    qtest_writew(p.qts, p.base + A_FSM_BRK, 1);
+    g_assert_cmphex(pmcu_read(&p, A_INT_STAT), ==, 0);
+    pmcu_quit(&p);
+}
+
+static void test_reg_guest_errors(void)
+{
+    g_autofree char *log = NULL;
+    g_autofree char *args = NULL;
+    g_autofree char *text = NULL;
+    int fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &log, NULL);
+    Pmcu p;
+
+    g_assert(fd >= 0);
+    close(fd);
+    args = g_strdup_printf("-d guest_errors -D %s", log);
+    p = pmcu_init(args);
+    pmcu_read(&p, 0x024);
+    pmcu_write(&p, 0x040, 0);
+    pmcu_write(&p, A_INT_STAT, 0);
+    pmcu_write(&p, A_FSM_CFG, 0xfff00000);
+    pmcu_trigger(&p);
+    /* None for these */
+    pmcu_read(&p, A_INT_CLR);
+    pmcu_write(&p, A_PMCR, PMCR_DRIVER);
+    pmcu_break(&p);
+    pmcu_quit(&p);
+
+    g_assert(g_file_get_contents(log, &text, NULL, NULL));
+    unlink(log);
+    g_assert_cmpstr(text, ==,
+        "hisi_pmcu die 0: bad read offset 0x24\n"
+        "hisi_pmcu die 0: bad write offset 0x40\n"
+        "hisi_pmcu die 0: write to read-only register INT_STAT\n"
+        "hisi_pmcu die 0: reserved bits of FSM_CFG ignored in 0xfff00000\n"
+        "hisi_pmcu die 0: trigger refused: NR_PMU out of range\n");
+}
+
+void add_registers_tests(void)
+{
+    qtest_add_func("hisi_pmcu/reg/offsets", test_reg_offsets);
+    qtest_add_func("hisi_pmcu/reg/read-write-reset", test_reg_rw);
+    qtest_add_func("hisi_pmcu/reg/read-only-and-actions", test_reg_ro);
+    qtest_add_func("hisi_pmcu/reg/access-size", test_reg_access_size);
+    qtest_add_func("hisi_pmcu/reg/guest-errors-logged", test_reg_guest_errors);
+}

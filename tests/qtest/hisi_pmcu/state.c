@@ -1,0 +1,376 @@
+/*
+ * QTest of the HiSilicon PMCU: reset, snapshots, migration
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "common.h"
+#include "qemu/bswap.h"
+#include "qemu/units.h"
+
+static void test_reset_count(void)
+{
+    Pmcu p = pmcu_init_irq("");
+    PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 4 };
+
+    pmcu_start(&p, &run);
+    pmcu_step(&p, MS + MS / 2);
+    pmcu_trigger(&p);
+    qtest_system_reset(p.qts);
+    assert_regs_reset(&p);
+    assert_int(&p, 0);
+    pmcu_events(&p, EVENT_BASE, 4, EV_CPU_CYCLES);
+    qtest_memset(p.qts, STORE_BASE, CANARY, 0x1000);
+    pmcu_step(&p, 10 * MS);
+    assert_regs_reset(&p);
+    assert_canary(&p, STORE_BASE, 0x1000);
+
+    /* Also with an interrupt pending and a completion held */
+    pmcu_write(&p, A_INT_EN, DONE | BRK);
+    raise_int(&p, DONE);
+    run.ev_len = 1;
+    pmcu_start(&p, &run);
+    pmcu_step(&p, MS);
+    g_assert_cmpint(pmcu_state(&p), ==, HISI_PMCU_DONE_HOLD);
+    qtest_system_reset(p.qts);
+    assert_regs_reset(&p);
+    g_assert_false(pmcu_irq(&p));
+
+    pmcu_write(&p, A_INT_EN, DONE | BRK);
+    pmcu_events(&p, EVENT_BASE, 4, EV_CPU_CYCLES);
+    pmcu_start(&p, &run);
+    pmcu_step(&p, MS);
+    assert_int(&p, DONE);
+    g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40), ==, MS);
+    pmcu_quit(&p);
+}
+
+static void test_migrate_count(void)
+{
+    const char *args = "-m 64M -smp 4,clusters=2,cores=2";
+    Pmcu p = pmcu_init_irq(args);
+    PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 6, .nr_pmu = 2, .nr_loop = 2 };
+    uint32_t regs[ARRAY_SIZE(rw_regs)];
+    g_autofree char *file = NULL;
+
+    /* In the middle of the 3rd of 6 windows */
+    qtest_memset(p.qts, STORE_BASE, CANARY, 0x1000);
+    pmcu_start(&p, &run);
+    pmcu_step(&p, 2 * MS + 123456);
+    pmcu_write(&p, A_WAIT_CNT, 1);
+    pmcu_trigger(&p);
+    for (int i = 0; i < ARRAY_SIZE(rw_regs); i++) {
+        regs[i] = pmcu_read(&p, rw_regs[i].offset);
+    }
+    file = pmcu_save(p.qts);
+    pmcu_quit(&p);
+
+    g_assert_true(migrate_from_file(&p, args, file, 2 * MS + 123456));
+    unlink(file);
+    for (int i = 0; i < ARRAY_SIZE(rw_regs); i++) {
+        g_assert_cmphex(pmcu_read(&p, rw_regs[i].offset), ==, regs[i]);
+    }
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==,
+                    2 << 16 | HISI_PMCU_ERR_BUSY << 8 | HISI_PMCU_COUNT);
+    pmcu_step(&p, 4 * MS - 123456 - 1);
+    assert_int(&p, 0);
+    g_assert_cmpint(pmcu_stored(&p), ==, 5);
+    pmcu_step(&p, 1);
+    assert_int(&p, DONE);
+    g_assert_cmpint(pmcu_stored(&p), ==, 6);
+    /* 16 slots: none lost, none twice, none short */
+    for (int i = 0; i < 6; i++) {
+        for (int e = 0; e < 3; e++) {
+            g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x200 * i +
+                                        0x80 * (e + 1)), ==, MS);
+            g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x200 * i +
+                                        0x80 * (e + 1) + 8), ==, 0);
+        }
+    }
+    assert_canary(&p, STORE_BASE + 6 * 0x200, 0x100);
+    pmcu_quit(&p);
+}
+
+static void test_migrate_hold(void)
+{
+    const char *args = "-m 64M";
+    Pmcu p = pmcu_init_irq(args);
+    PmcuRun run = { PMCU_RUN_DEFAULT };
+    g_autofree char *file = NULL;
+
+    raise_int(&p, DONE);
+    pmcu_start(&p, &run);
+    pmcu_step(&p, MS);
+    file = pmcu_save(p.qts);
+    pmcu_quit(&p);
+
+    g_assert_true(migrate_from_file(&p, args, file, 2 * MS));
+    unlink(file);
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==,
+                    1 << 16 | HISI_PMCU_DONE_HOLD);
+    g_assert_cmphex(pmcu_read(&p, A_INT_STAT), ==, DONE);
+    pmcu_write(&p, A_INT_CLR, DONE);
+    g_assert_cmpint(pmcu_state(&p), ==, HISI_PMCU_IDLE);
+    assert_int(&p, DONE);
+    pmcu_write(&p, A_INT_CLR, DONE);
+    assert_int(&p, 0);
+    pmcu_quit(&p);
+}
+
+/* Big-endian words of the device's section, from its "sccl_id" on */
+enum {
+    S_SCCL_ID, S_NR_CLUSTER, S_REGS,
+    S_STATE = S_REGS + HISI_PMCU_NR_REGS, S_ERROR, S_STORED,
+    S_FSM_CFG, S_RUN_WAIT_CNT, S_RUN_COMP, S_RUN_PMCR, S_RUN_PMCCFILTR,
+    S_EVENT_BASE_H, S_EVENT_BASE_L, S_KILL_H, S_KILL_L, S_STORE_H, S_STORE_L,
+    S_POS, S_LOOP, S_EVENTS,
+    S_WINDOW_END_H = S_EVENTS + HISI_PMCU_MAX_COUNTERS, S_WINDOW_END_L,
+};
+
+static void test_migrate_hostile(void)
+{
+    static const struct {
+        unsigned word;
+        uint32_t value;
+    } bad[] = {
+        { S_SCCL_ID, 1 },
+        { S_NR_CLUSTER, 3 },
+        { S_NR_CLUSTER, 0xffffffff },
+        { S_REGS + R_FSM_STATUS, 1 },
+        { S_REGS + R_FSM_CFG, 0x100000 },
+        { S_REGS + 0x24 / 4, 1 },
+        { S_REGS + R_FSM_CTRL, 1 },
+        { S_REGS + R_COMP, 2 },
+        { S_REGS + R_INT_EN, 4 },
+        { S_REGS + R_INT_STAT, 0x80000000 },
+        { S_REGS + R_PMCCFILTR, 1 },
+        { S_STATE, 1 },
+        { S_STATE, 7 },
+        { S_STATE, 0xffffffff },
+        { S_STATE, HISI_PMCU_DONE_HOLD },
+        { S_ERROR, 7 },
+        { S_STORED, 0 },
+        { S_STORED, 3 },
+        { S_STORED, 61201 },
+        { S_FSM_CFG, 0 },
+        { S_FSM_CFG, 2 << 16 | 2 << 8 | 241 },
+        { S_FSM_CFG, 9 << 16 | 2 << 8 | 9 },
+        { S_FSM_CFG, 15 << 16 | 2 << 8 | 240 },
+        { S_FSM_CFG, 2 << 16 | 0 << 8 | 6 },
+        { S_FSM_CFG, 2 << 16 | 2 << 8 | 4 }, /* pos == EV_LEN */
+        { S_FSM_CFG, 0xfff00000 | 2 << 16 | 2 << 8 | 6 },
+        { S_RUN_COMP, 2 },
+        { S_RUN_COMP, 0xffffffff },
+        { S_EVENT_BASE_L, 1 },
+        { S_STORE_L, 4 },
+        { S_STORE_L, RAM_BASE + 0x10008 },  /* past KILL_BASE */
+        { S_STORE_H, 0xffffffff },
+        { S_POS, 1 },
+        { S_POS, 6 },
+        { S_POS, 0xfffffffe },
+        { S_LOOP, 1 },
+        { S_LOOP, 2 },
+        { S_LOOP, 0xffffffff },
+        { S_WINDOW_END_H, 0xffffffff },
+        { S_WINDOW_END_H, 0x7fffffff },
+        { S_WINDOW_END_H, 1 },
+    };
+    const char *args = "-m 16M -smp 4,clusters=2,cores=2";
+    Pmcu p = pmcu_init(args);
+    PmcuRun run = {
+        PMCU_RUN_DEFAULT, .ev_len = 6, .nr_pmu = 2, .nr_loop = 2,
+        .event_base = RAM_BASE, .store_base = RAM_BASE + 0x1000,
+        .kill_base = RAM_BASE + 0x10000,
+    };
+    g_autofree char *file = NULL;
+    g_autofree char *stream = NULL;
+    uint8_t *section = NULL;
+    size_t len;
+
+    pmcu_start(&p, &run);
+    pmcu_step(&p, 2 * MS + 123456);
+    file = pmcu_save(p.qts);
+    pmcu_quit(&p);
+
+    /* The name of the section, its instance ID and its version precede it */
+    g_assert(g_file_get_contents(file, &stream, &len, NULL));
+    for (char *s = stream; s < stream + len - 17; s++) {
+        if (!memcmp(s, "\x09hisi-pmcu\0\0\0\0\0\0\0\1", 18)) {
+            section = (uint8_t *)s + 18;
+            break;
+        }
+    }
+    g_assert(section);
+    /* We know where we are */
+    g_assert_cmphex(ldl_be_p(section + 4 * S_NR_CLUSTER), ==, 2);
+    g_assert_cmphex(ldl_be_p(section + 4 * S_STATE), ==, HISI_PMCU_COUNT);
+    g_assert_cmphex(ldl_be_p(section + 4 * S_STORED), ==, 2);
+    g_assert_cmphex(ldl_be_p(section + 4 * S_POS), ==, 4);
+    g_assert_cmpint(ldl_be_p(section + 4 * S_WINDOW_END_L), ==, 3 * MS);
+
+    for (int i = 0; i < ARRAY_SIZE(bad); i++) {
+        uint8_t *word = section + 4 * bad[i].word;
+        uint32_t old = ldl_be_p(word);
+
+        stl_be_p(word, bad[i].value);
+        g_assert(g_file_set_contents(file, stream, len, NULL));
+        stl_be_p(word, old);
+        if (migrate_from_file(&p, args, file, 2 * MS + 123456)) {
+            g_test_message("word %u = 0x%x was accepted", bad[i].word,
+                           bad[i].value);
+            g_test_fail();
+        }
+        pmcu_quit(&p);
+    }
+
+    /* The original is fine, also if the window should have ended by now */
+    g_assert(g_file_set_contents(file, stream, len, NULL));
+    g_assert_true(migrate_from_file(&p, args, file, 2 * MS + 123456));
+    pmcu_quit(&p);
+    g_assert_true(migrate_from_file(&p, args, file, 3 * MS + 1000));
+    g_assert_cmpint(pmcu_stored(&p), ==, 2);
+    pmcu_step(&p, 1);
+    g_assert_cmpint(pmcu_stored(&p), ==, 3);
+    /* Counters migrate as values: what was counted before, and 1 ns now */
+    g_assert_cmpint(qtest_readq(p.qts, run.store_base + 2 * 0x200 + 0x180), ==,
+                    123456 + 1);
+    pmcu_quit(&p);
+    unlink(file);
+}
+
+/* A run goes on with the list and the seed that it was triggered with. */
+static void test_migrate_synthetic(void)
+{
+    const char *args = "-m 16M -global hisi-pmcu.synthetic-events=0x16=const:1";
+        PmcuRun run = {
+        PMCU_RUN_DEFAULT, .ev_len = 4, .nr_pmu = 1, .event_base = RAM_BASE,
+        .store_base = RAM_BASE + 0x1000, .kill_base = RAM_BASE + 0x10000,
+    };
+    static const struct {
+        const char *list;
+        uint32_t length;
+    } bad[] = {
+        { "0x16=const:x", 13 }, { "0x16=const:3;", 13 },
+        { "0x16=const:33", 13 },
+        { "0x16=const:3", 0 }, { "0x16=const:3", 12 }, { "0x16=const:3", 14 },
+        { "0x16=const:3", 0x7fffffff }, { "0x16=const:3", 0xffffffff },
+        { "0x16=const:3", 4 * MiB + 2 },
+    };
+    Pmcu p = pmcu_init(args);
+    g_autofree char *file = NULL;
+    g_autofree char *stream = NULL;
+    char *list = NULL;
+    size_t len;
+
+    pmcu_events(&p, RAM_BASE, 4, EV_L2D_CACHE);
+    g_assert_true(set_synthetic(&p, PMCU_PATH, "0x16=const:3"));
+    pmcu_start(&p, &run);
+    pmcu_step(&p, MS + MS / 2);
+    g_assert_true(set_synthetic(&p, PMCU_PATH, "0x16=const:4"));
+    file = pmcu_save(p.qts);
+    pmcu_quit(&p);
+
+    g_assert_true(migrate_from_file(&p, args, file, MS + MS / 2));
+    g_assert_true(set_synthetic(&p, PMCU_PATH, "0x16=const:5"));
+    pmcu_step(&p, 3 * MS);
+    for (int i = 0; i < 4; i++) {
+        g_assert_cmpint(qtest_readq(p.qts, run.store_base + 0xc0 * i + 0x40),
+                        ==, 3);
+    }
+    pmcu_write(&p, A_INT_CLR, DONE);
+    pmcu_run(&p, &run);
+    g_assert_cmpint(qtest_readq(p.qts, run.store_base + 0x40), ==, 5);
+    pmcu_quit(&p);
+
+    /* Seed, length and list, which ends with a zero */
+    g_assert(g_file_get_contents(file, &stream, &len, NULL));
+    for (char *s = stream; s < stream + len - 64; s++) {
+        if (!memcmp(s, "\x13hisi-pmcu/synthetic\0\0\0\1", 24)) {
+            list = s + 24 + 8;
+            break;
+        }
+    }
+    g_assert(list);
+    g_assert_cmpint(ldl_be_p(list - 4), ==, 13);
+    g_assert_cmpstr(list, ==, "0x16=const:3");
+    for (int i = 0; i < ARRAY_SIZE(bad); i++) {
+        char old[17];
+
+        memcpy(old, list - 4, sizeof(old));
+        stl_be_p(list - 4, bad[i].length);
+        memcpy(list, bad[i].list, strlen(bad[i].list));
+        g_assert(g_file_set_contents(file, stream, len, NULL));
+        memcpy(list - 4, old, sizeof(old));
+        if (migrate_from_file(&p, args, file, MS + MS / 2)) {
+            g_test_message("'%s' of length %u was accepted", bad[i].list,
+                           bad[i].length);
+            g_test_fail();
+        }
+        pmcu_quit(&p);
+    }
+    unlink(file);
+}
+
+static void test_snapshot(void)
+{
+    g_autofree char *disk = NULL;
+    g_autofree char *args = NULL;
+    g_autofree char *out = NULL;
+    int fd;
+    Pmcu p;
+    PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 4 };
+
+    if (!have_qemu_img()) {
+        g_test_skip("no qemu-img");
+        return;
+    }
+    fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &disk, NULL);
+    g_assert(fd >= 0);
+    close(fd);
+    g_assert(mkimg(disk, "qcow2", 64));
+    args = g_strdup_printf("-m 64M -drive if=none,format=qcow2,file=%s", disk);
+    p = pmcu_init_irq(args);
+
+    pmcu_start(&p, &run);
+    pmcu_step(&p, 2 * MS + MS / 4);
+    out = qtest_hmp(p.qts, "savevm s");
+    g_assert_cmpstr(out, ==, "");
+
+    /* Lose all of it */
+    pmcu_break(&p);
+    qtest_system_reset(p.qts);
+    qtest_memset(p.qts, STORE_BASE, CANARY, 0x1000);
+    assert_regs_reset(&p);
+
+    g_free(out);
+    out = qtest_hmp(p.qts, "loadvm s");
+    g_assert_cmpstr(out, ==, "");
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==,
+                    2 << 16 | HISI_PMCU_COUNT);
+    g_assert_cmphex(pmcu_read(&p, A_INT_STAT), ==, 0);
+    pmcu_step(&p, MS / 4 * 3 - 1);
+    g_assert_cmpint(pmcu_stored(&p), ==, 2);
+    pmcu_step(&p, MS + 1);
+    assert_int(&p, DONE);
+    g_assert_cmpint(pmcu_stored(&p), ==, 4);
+    for (int i = 0; i < 4; i++) {
+        g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0xc0 * i + 0x40), ==,
+                        MS);
+    }
+    pmcu_quit(&p);
+    unlink(disk);
+}
+
+void add_state_tests(void)
+{
+    qtest_add_func("hisi_pmcu/state/reset", test_reset_count);
+    qtest_add_func("hisi_pmcu/state/snapshot-counting", test_snapshot);
+    qtest_add_func("hisi_pmcu/state/migrate-counting", test_migrate_count);
+    qtest_add_func("hisi_pmcu/state/migrate-done-held", test_migrate_hold);
+    qtest_add_func("hisi_pmcu/state/migrate-hostile", test_migrate_hostile);
+    qtest_add_func("hisi_pmcu/state/migrate-synthetic",
+                   test_migrate_synthetic);
+}

@@ -1,0 +1,152 @@
+/*
+ * Unit test of synthetic events: the grammar of the list, and the values
+ *
+ * The rules are those of include/hw/misc/pmu-synthetic.h.
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "hw/misc/pmu-synthetic.h"
+#include "qapi/error.h"
+
+static bool by_name(void *opaque, const char *name, uint32_t *event)
+{
+    g_assert_cmpstr(opaque, ==, "names");
+    *event = 0x18;
+    return !strcmp(name, "a_name");
+}
+
+static const PmuSyntheticEvents plain = { .max = 0xffff };
+static const PmuSyntheticEvents named = {
+    .max = 0x100, .step = 8, .by_name = by_name, .opaque = (void *)"names",
+};
+
+static PmuSynthetic *parse(const PmuSyntheticEvents *events, const char *list)
+{
+    Error *err = NULL;
+    PmuSynthetic *ps = pmu_synthetic_parse(list, events, &err);
+
+    g_assert_true((ps != NULL) != (err != NULL));
+    if (err) {
+        /* It names what is wrong. */
+        g_assert_nonnull(strstr(error_get_pretty(err), "synthetic event "));
+        error_free(err);
+    } else {
+        g_assert_cmpstr(pmu_synthetic_list(ps), ==, list);
+    }
+    return ps;
+}
+
+static void test_good(void)
+{
+    static const struct {
+        const PmuSyntheticEvents *events;
+        const char *list;
+    } t[] = {
+        { &plain, "" },
+        { &plain, "1=hash" },
+        { &plain, "0x0=const:0" },
+        { &plain, "65535=const:18446744073709551615" },
+        { &plain, "1-2=hash,3-3=rate:0,0x4-5=const:0xff" },
+        { &plain, "5=hash,1-4=hash" },
+        { &plain, "0xffff=rate:4294967295" },
+        { &named, "a_name=hash" },
+        { &named, "0-0x10=hash,a_name=const:1,32=rate:2" },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(t); i++) {
+        PmuSynthetic *ps = parse(t[i].events, t[i].list);
+
+        g_assert_nonnull(ps);
+        pmu_synthetic_unref(ps);
+    }
+    g_assert_cmpstr(pmu_synthetic_list(NULL), ==, "");
+    pmu_synthetic_unref(NULL);
+}
+
+static void test_bad(void)
+{
+    static const struct {
+        const PmuSyntheticEvents *events;
+        const char *list;
+    } t[] = {
+        { &plain, "," }, { &plain, "1=hash," }, { &plain, ",1=hash" },
+        { &plain, "1" }, { &plain, "=" }, { &plain, "=hash" },
+        { &plain, "1=" }, { &plain, "1=hash:1" }, { &plain, "1=hash=hash" },
+        { &plain, "1=rate" }, { &plain, "1=rate:" }, { &plain, "1=rate:x" },
+        { &plain, "1=rate:-1" }, { &plain, "1=rate:4294967296" },
+        { &plain, "1=const:" }, { &plain, "1=const:18446744073709551616" },
+        { &plain, "1=random" }, { &plain, "1=Hash" }, { &plain, "1 =hash" },
+        { &plain, " 1=hash" }, { &plain, "1= hash" }, { &plain, "1=const: 1" },
+        { &plain, "1=const:1 " }, { &plain, "+1=hash" }, { &plain, "-1=hash" },
+        { &plain, "1-=hash" }, { &plain, "2-1=hash" }, { &plain, "1-2-3=hash" },
+        { &plain, "0x=hash" }, { &plain, "x=hash" }, { &plain, "08x=hash" },
+        { &plain, "0x1g=hash" }, { &plain, "0x10000=hash" },
+        { &plain, "1-0x10000=hash" }, { &plain, "1=hash,1=hash" },
+        { &plain, "1-5=hash,3=const:1" }, { &plain, "3=const:1,1-5=hash" },
+        { &plain, "a_name=hash" },
+        { &named, "4=hash" }, { &named, "0x108=hash" }, { &named, "b=hash" },
+        { &named, "a_name=hash,24=hash" },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(t); i++) {
+        PmuSynthetic *ps = parse(t[i].events, t[i].list);
+
+        if (ps) {
+            g_test_message("'%s' was accepted", t[i].list);
+            g_test_fail();
+        }
+        pmu_synthetic_unref(ps);
+    }
+}
+
+static void test_values(void)
+{
+    static const struct {
+        PmuSyntheticSample sample;
+        bool found;
+        uint64_t value;
+    } t[] = {
+        { { .event = 0x10, .unit = 3, .window_ns = 1500999 }, true,
+          1500 * 250 + 3 },
+        { { .event = 0x10, .unit = 3, .window_ns = 999 }, true, 3 },
+        { { .event = 0x13, .unit = 3, .window_ns = 1000 }, true, 7 },
+        /* No later version may change these. */
+        { { .event = 0x40, .unit = 0, .index = 0, .seed = 5 }, true,
+          0x0860a211 },
+        { { .event = 0x40, .unit = 3, .index = 2, .seed = 5 }, true,
+          0x5b0570ea },
+        { { .event = 0xff, .unit = 3, .index = 0, .seed = 5 }, true,
+          0xdab96bc7 },
+        { { .event = 0x0f }, false }, { { .event = 0x11 }, false },
+        { { .event = 0x3f }, false }, { { .event = 0x100 }, false },
+    };
+    PmuSynthetic *ps = parse(&plain,
+                             "0x40-0xff=hash,0x10=rate:250,0x13=const:7");
+
+    /* A second user keeps the list when the first one drops it. */
+    g_assert_true(pmu_synthetic_ref(ps) == ps);
+    pmu_synthetic_unref(ps);
+    for (int i = 0; i < ARRAY_SIZE(t); i++) {
+        uint64_t value = 0x5a5a;
+
+        g_assert_true(pmu_synthetic_value(ps, &t[i].sample, &value) ==
+                      t[i].found);
+        g_assert_cmphex(value, ==, t[i].found ? t[i].value : 0x5a5a);
+        g_assert_false(pmu_synthetic_value(NULL, &t[i].sample, &value));
+    }
+    g_assert_null(pmu_synthetic_ref(NULL));
+    pmu_synthetic_unref(ps);
+}
+
+int main(int argc, char **argv)
+{
+    g_test_init(&argc, &argv, NULL);
+    g_test_add_func("/pmu-synthetic/good-lists", test_good);
+    g_test_add_func("/pmu-synthetic/bad-lists", test_bad);
+    g_test_add_func("/pmu-synthetic/values", test_values);
+    return g_test_run();
+}
