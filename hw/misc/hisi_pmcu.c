@@ -1080,7 +1080,8 @@ static void hisi_pmcu_init(Object *obj)
     object_property_add_uint32_ptr(obj, "synthetic-seed", &s->synthetic_seed,
                                    OBJ_PROP_FLAG_READWRITE);
     object_property_set_description(obj, "synthetic-seed",
-        "Changes what synthetic events of the kind 'hash' look like");
+        "Changes what synthetic events of the kinds 'hash' and 'noise' look "
+        "like");
     object_property_add_uint32_ptr(obj, "records", &s->stored,
                                    OBJ_PROP_FLAG_READ);
     object_property_set_description(obj, "records",

@@ -12,9 +12,14 @@
 #include "hw/misc/pmu-synthetic.h"
 #include "qapi/error.h"
 #include "qemu/cutils.h"
+#include "qemu/host-utils.h"
+
+#define MAX_UNIT    UINT16_MAX
 
 typedef enum PmuSyntheticKind {
     PMU_SYNTHETIC_RATE,
+    PMU_SYNTHETIC_NOISE,
+    PMU_SYNTHETIC_RAMP,
     PMU_SYNTHETIC_CONST,
     PMU_SYNTHETIC_HASH,
 } PmuSyntheticKind;
@@ -22,8 +27,10 @@ typedef enum PmuSyntheticKind {
 typedef struct PmuSyntheticEntry {
     uint32_t first;
     uint32_t last;
+    uint32_t first_unit;
+    uint32_t last_unit;
     PmuSyntheticKind kind;
-    uint64_t n;
+    uint64_t n[3];          /* the numbers behind the kind */
 } PmuSyntheticEntry;
 
 struct PmuSynthetic {
@@ -53,12 +60,64 @@ bool pmu_synthetic_event(const char *text, const PmuSyntheticEvents *events,
     return events->by_name && events->by_name(events->opaque, text, event);
 }
 
+/* What may stand behind '=': a name, and the numbers after colons */
+static const struct {
+    const char *name;
+    PmuSyntheticKind kind;
+    unsigned numbers;
+    uint64_t max[3];
+} kinds[] = {
+    { "rate", PMU_SYNTHETIC_RATE, 1, { UINT32_MAX } },
+    { "noise", PMU_SYNTHETIC_NOISE, 2, { UINT32_MAX, 100 } },
+    { "ramp", PMU_SYNTHETIC_RAMP, 3, { UINT32_MAX, UINT32_MAX, UINT16_MAX } },
+    { "const", PMU_SYNTHETIC_CONST, 1, { UINT64_MAX } },
+    { "hash", PMU_SYNTHETIC_HASH, 0 },
+};
+
+static bool pmu_synthetic_kind(const char *text, PmuSyntheticEntry *entry)
+{
+    g_auto(GStrv) words = g_strsplit(text, ":", 0);
+    unsigned i, n;
+
+    for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+        if (g_strv_length(words) != 1 + kinds[i].numbers ||
+            strcmp(words[0], kinds[i].name)) {
+            continue;
+        }
+        for (n = 0; n < kinds[i].numbers; n++) {
+            if (!pmu_synthetic_number(words[1 + n], kinds[i].max[n],
+                                      &entry->n[n])) {
+                return false;
+            }
+        }
+        entry->kind = kinds[i].kind;
+        return true;
+    }
+    return false;
+}
+
+static bool pmu_synthetic_units(const char *text, PmuSyntheticEntry *entry)
+{
+    g_auto(GStrv) range = g_strsplit(text, "-", 2);
+    uint64_t first, last;
+
+    if (!range[0] || !pmu_synthetic_number(range[0], MAX_UNIT, &first) ||
+        !pmu_synthetic_number(range[1] ?: range[0], MAX_UNIT, &last) ||
+        first > last) {
+        return false;
+    }
+    entry->first_unit = first;
+    entry->last_unit = last;
+    return true;
+}
+
 static bool pmu_synthetic_entry(const char *text,
                                 const PmuSyntheticEvents *events,
                                 PmuSyntheticEntry *entry, Error **errp)
 {
     g_auto(GStrv) sides = g_strsplit(text, "=", 2);
-    g_auto(GStrv) range = g_strsplit(sides[0] ?: "", "-", 2);
+    g_auto(GStrv) where = g_strsplit(sides[0] ?: "", "@", 2);
+    g_auto(GStrv) range = g_strsplit(where[0] ?: "", "-", 2);
     const char *kind = sides[0] ? sides[1] : NULL;
 
     if (!kind) {
@@ -80,25 +139,20 @@ static bool pmu_synthetic_entry(const char *text,
         return false;
     }
 
-    if (!strcmp(kind, "hash")) {
-        entry->kind = PMU_SYNTHETIC_HASH;
-        return true;
+    entry->last_unit = UINT32_MAX;
+    if (where[1] && !pmu_synthetic_units(where[1], entry)) {
+        error_setg(errp, "synthetic event '%s': bad unit, give a number up to "
+                   "%u, or a range of them", text, MAX_UNIT);
+        return false;
     }
-    if (g_str_has_prefix(kind, "rate:")) {
-        entry->kind = PMU_SYNTHETIC_RATE;
-        /* Cannot overflow for windows of up to an hour */
-        if (pmu_synthetic_number(kind + 5, UINT32_MAX, &entry->n)) {
-            return true;
-        }
-    } else if (g_str_has_prefix(kind, "const:")) {
-        entry->kind = PMU_SYNTHETIC_CONST;
-        if (pmu_synthetic_number(kind + 6, UINT64_MAX, &entry->n)) {
-            return true;
-        }
+
+    if (!pmu_synthetic_kind(kind, entry)) {
+        error_setg(errp, "synthetic event '%s': bad kind, give rate:N, "
+                   "noise:N:PERCENT, ramp:FROM:TO:SAMPLES, const:N or hash",
+                   text);
+        return false;
     }
-    error_setg(errp, "synthetic event '%s': bad kind, give rate:N, const:N or "
-               "hash", text);
-    return false;
+    return true;
 }
 
 static int pmu_synthetic_compare(const void *a, const void *b)
@@ -129,14 +183,26 @@ PmuSynthetic *pmu_synthetic_parse(const char *list,
         g_array_append_val(ps->entries, entry);
     }
 
+    if (ps->entries->len > PMU_SYNTHETIC_MAX) {
+        error_setg(errp, "synthetic events: more than %u entries",
+                   PMU_SYNTHETIC_MAX);
+        goto fail;
+    }
     g_array_sort(ps->entries, pmu_synthetic_compare);
     for (i = 1; i < ps->entries->len; i++) {
-        PmuSyntheticEntry *e = &g_array_index(ps->entries, PmuSyntheticEntry,
-                                              i);
+        const PmuSyntheticEntry *e = &g_array_index(ps->entries,
+                                                    PmuSyntheticEntry, i);
+        unsigned j;
 
-        if (e->first <= e[-1].last) {
-            error_setg(errp, "synthetic event 0x%x is given twice", e->first);
-            goto fail;
+        for (j = 0; j < i; j++) {
+            const PmuSyntheticEntry *f = e - i + j;
+
+            if (e->first <= f->last && e->first_unit <= f->last_unit &&
+                f->first_unit <= e->last_unit) {
+                error_setg(errp, "synthetic event 0x%x is given twice",
+                           e->first);
+                goto fail;
+            }
         }
     }
     return ps;
@@ -188,6 +254,37 @@ static uint32_t pmu_synthetic_hash(const PmuSyntheticSample *sample)
     return pmu_synthetic_mix(h ^ sample->index);
 }
 
+/* @rate per microsecond of the window; at most 2^32 times 2^32 us */
+static uint64_t pmu_synthetic_rate(const PmuSyntheticSample *sample,
+                                   uint64_t rate)
+{
+    return muldiv64(sample->window_ns, rate, 1000);
+}
+
+static uint64_t pmu_synthetic_noise(const PmuSyntheticSample *sample,
+                                    uint64_t rate, uint64_t percent)
+{
+    uint64_t middle = pmu_synthetic_rate(sample, rate);
+    uint64_t most = muldiv64(middle, percent, 100);
+
+    /* The hash is 0 to 2^32 - 1: from middle - most to middle + most */
+    return middle - most +
+           muldiv64(2 * most, pmu_synthetic_hash(sample), UINT32_MAX);
+}
+
+static uint64_t pmu_synthetic_ramp(const PmuSyntheticSample *sample,
+                                   const uint64_t *n)
+{
+    uint64_t from = pmu_synthetic_rate(sample, n[0]);
+    uint64_t to = pmu_synthetic_rate(sample, n[1]);
+
+    if (sample->index >= n[2]) {
+        return to;
+    }
+    return to >= from ? from + muldiv64(to - from, sample->index, n[2])
+                      : from - muldiv64(from - to, sample->index, n[2]);
+}
+
 bool pmu_synthetic_value(const PmuSynthetic *ps,
                          const PmuSyntheticSample *sample, uint64_t *value)
 {
@@ -200,15 +297,22 @@ bool pmu_synthetic_value(const PmuSynthetic *ps,
         const PmuSyntheticEntry *e = &g_array_index(ps->entries,
                                                     PmuSyntheticEntry, i);
 
-        if (sample->event < e->first || sample->event > e->last) {
+        if (sample->event < e->first || sample->event > e->last ||
+            sample->unit < e->first_unit || sample->unit > e->last_unit) {
             continue;
         }
         switch (e->kind) {
         case PMU_SYNTHETIC_RATE:
-            *value = sample->window_ns / 1000 * e->n + sample->unit;
+            *value = pmu_synthetic_rate(sample, e->n[0]) + sample->unit;
+            break;
+        case PMU_SYNTHETIC_NOISE:
+            *value = pmu_synthetic_noise(sample, e->n[0], e->n[1]);
+            break;
+        case PMU_SYNTHETIC_RAMP:
+            *value = pmu_synthetic_ramp(sample, e->n);
             break;
         case PMU_SYNTHETIC_CONST:
-            *value = e->n;
+            *value = e->n[0];
             break;
         case PMU_SYNTHETIC_HASH:
             *value = pmu_synthetic_hash(sample);

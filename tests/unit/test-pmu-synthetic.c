@@ -53,7 +53,12 @@ static void test_good(void)
         { &plain, "1-2=hash,3-3=rate:0,0x4-5=const:0xff" },
         { &plain, "5=hash,1-4=hash" },
         { &plain, "0xffff=rate:4294967295" },
+        { &plain, "1@0=hash,1@1-65535=rate:1,2=hash" },
+        { &plain, "1-9@5=hash,1-9@4=hash,1-9@6-7=hash" },
+        { &plain, "1=noise:4294967295:100,2=ramp:0:4294967295:65535" },
+        { &plain, "1=ramp:5:0:0" },
         { &named, "a_name=hash" },
+        { &named, "a_name@3=hash" },
         { &named, "0-0x10=hash,a_name=const:1,32=rate:2" },
     };
 
@@ -88,6 +93,17 @@ static void test_bad(void)
         { &plain, "1-0x10000=hash" }, { &plain, "1=hash,1=hash" },
         { &plain, "1-5=hash,3=const:1" }, { &plain, "3=const:1,1-5=hash" },
         { &plain, "a_name=hash" },
+        { &plain, "1@=hash" }, { &plain, "@1=hash" }, { &plain, "1@x=hash" },
+        { &plain, "1@65536=hash" }, { &plain, "1@2-1=hash" },
+        { &plain, "1@1-=hash" }, { &plain, "1@1@2=hash" },
+        { &plain, "1@0=hash,1=hash" }, { &plain, "1=hash,1@9=hash" },
+        { &plain, "1-9@1-5=hash,9@5=hash" },
+        { &plain, "1@7=hash,2@7=hash,0-1@7-8=hash" },
+        { &plain, "1=noise" }, { &plain, "1=noise:1" },
+        { &plain, "1=noise:1:101" }, { &plain, "1=noise:4294967296:1" },
+        { &plain, "1=noise:1:2:3" }, { &plain, "1=ramp:1:2" },
+        { &plain, "1=ramp:1:2:65536" }, { &plain, "1=ramp:1::3" },
+        { &plain, "1=ramp:4294967296:1:1" },
         { &named, "4=hash" }, { &named, "0x108=hash" }, { &named, "b=hash" },
         { &named, "a_name=hash,24=hash" },
     };
@@ -111,8 +127,23 @@ static void test_values(void)
         uint64_t value;
     } t[] = {
         { { .event = 0x10, .unit = 3, .window_ns = 1500999 }, true,
-          1500 * 250 + 3 },
-        { { .event = 0x10, .unit = 3, .window_ns = 999 }, true, 3 },
+          375249 + 3 },
+        /* Less than a microsecond, too: 249.75 */
+        { { .event = 0x10, .unit = 3, .window_ns = 999 }, true, 249 + 3 },
+        { { .event = 0x10, .unit = 4, .window_ns = 2000 }, true, 20 + 4 },
+        { { .event = 0x10, .unit = 5, .window_ns = 2000 }, true, 20 + 5 },
+        { { .event = 0x10, .unit = 6, .window_ns = 2000 }, false },
+        /* The longest window of a PMCU, in which nothing may overflow */
+        { { .event = 0x14, .window_ns = 85899345900 }, true,
+          368934881302392340 },
+        /* From 100 down to 60 per microsecond in 8 samples, of half of one */
+        { { .event = 0x15, .index = 0, .window_ns = 500 }, true, 50 },
+        { { .event = 0x15, .index = 1, .window_ns = 500 }, true, 48 },
+        { { .event = 0x15, .index = 7, .window_ns = 500 }, true, 33 },
+        { { .event = 0x15, .index = 8, .window_ns = 500 }, true, 30 },
+        { { .event = 0x15, .index = 9999, .window_ns = 500 }, true, 30 },
+        { { .event = 0x16, .index = 3, .window_ns = 1000 }, true, 13 },
+        { { .event = 0x17, .index = 0, .window_ns = 1000 }, true, 9 },
         { { .event = 0x13, .unit = 3, .window_ns = 1000 }, true, 7 },
         /* No later version may change these. */
         { { .event = 0x40, .unit = 0, .index = 0, .seed = 5 }, true,
@@ -125,7 +156,10 @@ static void test_values(void)
         { { .event = 0x3f }, false }, { { .event = 0x100 }, false },
     };
     PmuSynthetic *ps = parse(&plain,
-                             "0x40-0xff=hash,0x10=rate:250,0x13=const:7");
+                             "0x40-0xff=hash,0x10@0-3=rate:250,"
+                             "0x10@4-5=rate:10,0x13=const:7,"
+                             "0x14=rate:4294967295,0x15=ramp:100:60:8,"
+                             "0x16=ramp:10:20:10,0x17=ramp:1:9:0");
 
     /* A second user keeps the list when the first one drops it. */
     g_assert_true(pmu_synthetic_ref(ps) == ps);
@@ -142,11 +176,58 @@ static void test_values(void)
     pmu_synthetic_unref(ps);
 }
 
+/* 1000 plus or minus a tenth, and all of that is there. */
+static void test_noise(void)
+{
+    PmuSynthetic *ps = parse(&plain, "1=noise:500:10,2=noise:500:0,"
+                                     "3=noise:4294967295:100");
+    PmuSyntheticSample sample = { .window_ns = 2000 };
+    uint64_t value, least = UINT64_MAX, most = 0, sum = 0, again;
+
+    for (sample.index = 0; sample.index < 10000; sample.index++) {
+        sample.event = 1;
+        g_assert_true(pmu_synthetic_value(ps, &sample, &value));
+        g_assert_true(pmu_synthetic_value(ps, &sample, &again));
+        g_assert_cmpint(value, ==, again);
+        least = MIN(least, value);
+        most = MAX(most, value);
+        sum += value;
+        sample.event = 2;
+        g_assert_true(pmu_synthetic_value(ps, &sample, &value));
+        g_assert_cmpint(value, ==, 1000);
+        /* At most twice 2^33, not more */
+        sample.event = 3;
+        g_assert_true(pmu_synthetic_value(ps, &sample, &value));
+        g_assert_cmpint(value, <=, 4 * 4294967295);
+    }
+    g_assert_cmpint(least, >=, 900);
+    g_assert_cmpint(least, <=, 901);
+    g_assert_cmpint(most, <=, 1100);
+    g_assert_cmpint(most, >=, 1099);
+    g_assert_cmpint(sum / 10000, >=, 998);
+    g_assert_cmpint(sum / 10000, <=, 1002);
+    pmu_synthetic_unref(ps);
+}
+
+static void test_most(void)
+{
+    g_autoptr(GString) list = g_string_new("0=hash");
+
+    for (int i = 1; i < PMU_SYNTHETIC_MAX; i++) {
+        g_string_append_printf(list, ",%d=hash", i);
+    }
+    pmu_synthetic_unref(parse(&plain, list->str));
+    g_string_append(list, ",65535=hash");
+    g_assert_null(pmu_synthetic_parse(list->str, &plain, NULL));
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
     g_test_add_func("/pmu-synthetic/good-lists", test_good);
     g_test_add_func("/pmu-synthetic/bad-lists", test_bad);
     g_test_add_func("/pmu-synthetic/values", test_values);
+    g_test_add_func("/pmu-synthetic/noise", test_noise);
+    g_test_add_func("/pmu-synthetic/most-entries", test_most);
     return g_test_run();
 }

@@ -8,12 +8,15 @@
  * front ends:
  *
  *   list  := entry { ',' entry }
- *   entry := event [ '-' event ] '=' kind
- *   kind  := 'rate:' N | 'const:' N | 'hash'
+ *   entry := event [ '-' event ] [ '@' unit [ '-' unit ] ] '=' kind
+ *   kind  := 'rate:' N | 'noise:' N ':' P | 'ramp:' N ':' N ':' R
+ *          | 'const:' N | 'hash'
  *
- * with events and N in decimal or 0x hexadecimal, for example
- * "0x10=rate:250,0x13=const:7,0x40-0xff=hash". Where the front end knows names,
- * an event may be one. No event may be given twice.
+ * with all numbers in decimal or 0x hexadecimal, for example
+ * "0x10=rate:250,0x13@2=const:7,0x40-0xff=hash". Where the front end knows
+ * names, an event may be one. A unit is what counts, for example a CPU; without
+ * one, an entry is for all of them. No event of a unit may be given twice. A
+ * list has at most PMU_SYNTHETIC_MAX entries.
  *
  * The values are a function of what is passed to pmu_synthetic_value() and of
  * nothing else:
@@ -21,6 +24,11 @@
  *   const:N  N
  *   rate:N   N per microsecond of the window, plus the number of the unit so
  *            that units can be told apart
+ *   noise:N:P
+ *            N per microsecond of the window, and up to P percent more or less
+ *   ramp:A:B:R
+ *            A per microsecond for the first sample, B from sample R on, and in
+ *            a line between them
  *   hash     32 bits that look random
  *
  * Copyright (c) qemu-pmu developers
@@ -30,6 +38,9 @@
 
 #ifndef HW_MISC_PMU_SYNTHETIC_H
 #define HW_MISC_PMU_SYNTHETIC_H
+
+/* Entries of a list: our decision, more than anybody writes */
+#define PMU_SYNTHETIC_MAX 4096
 
 typedef struct PmuSynthetic PmuSynthetic;
 
