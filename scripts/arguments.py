@@ -41,3 +41,16 @@ def positive(kind):
             raise argparse.ArgumentTypeError(f'{text!r} is not a number above 0')
         return value
     return parse
+
+
+def between(least, most):
+    """A whole number, also with 0x."""
+    def parse(text):
+        try:
+            value = int(text, 0)
+        except ValueError:
+            value = least - 1
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f'{text!r} is not a number from {least} to {most}')
+        return value
+    return parse

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import ui
-from arguments import Parser, positive
+from arguments import Parser, between, positive
 from graph import graph
 
 SUITES = ('unit', 'patches', 'qtest', 'functional')
@@ -89,6 +89,15 @@ def cmd_module(opt):
     graph(f'guest-{opt.arch}')
     for path in module.build(opt.arch, opt.folder):
         print(ui.show(path))
+
+
+def cmd_records(opt):
+    import records
+    if opt.comp and opt.counters > records.MAX_COUNTERS_COMP:
+        raise ui.Fail(f'--counters {opt.counters}: compatibility mode has at most '
+                      f'{records.MAX_COUNTERS_COMP}', "see 'pmu records --help'", status=2)
+    records.show(opt.file, records.Layout(opt.clusters, opt.counters, opt.comp), opt.offset,
+                 opt.records, opt.all, opt.csv)
 
 
 def cmd_demo(opt):
@@ -251,6 +260,24 @@ def parser():
     sub.add_argument('arch', choices=('arm', 'power', 'x86'), metavar='arm|power|x86',
                      help='which guest')
     sub.add_argument('folder', metavar='DIR', help='its source, with a Kbuild file')
+
+    sub = command('records', cmd_records, 'show the records of a PMCU, out of a dump of the '
+                  "guest's memory", 'FILE --clusters N --counters N [OPTIONS]')
+    sub.epilog = ("The monitor's pmemsave ADDRESS SIZE \"FILE\" makes a dump. Slots that are 0 in all "
+                  'fields are left out; context IDs are hexadecimal.')
+    sub.add_argument('file', metavar='FILE', help='the dump')
+    sub.add_argument('--clusters', metavar='N', type=between(1, 255), required=True,
+                     help='clusters of the die, 1 to 255')
+    sub.add_argument('--counters', metavar='N', type=between(1, 8), required=True,
+                     help='events of each record: NR_PMU, 1 to 8')
+    sub.add_argument('--comp', action='store_true', help='of a run in compatibility mode')
+    sub.add_argument('--offset', metavar='N', type=between(0, 2 ** 63), default=0,
+                     help='where the first record is in the file, in bytes (default: 0)')
+    sub.add_argument('--records', metavar='N', type=positive(int),
+                     help='how many (default: as many as the file has)')
+    sub.add_argument('--all', action='store_true', help='also slots that are 0')
+    sub.add_argument('--csv', action='store_true',
+                     help='comma-separated values, all in decimal')
 
     sub = command('topdown', cmd_topdown, 'run an x86 program in the guest under perf, and show '
                   'what becomes of its slots', '[OPTIONS] -- COMMAND [ARGS]')

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`pmu records` finds each field of a PMCU's record where docs/specs/hisi-pmcu.rst puts it."""
+
+import csv
+import io
+import struct
+import unittest
+
+import fixtures
+from fixtures import one_line
+
+
+class Records(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.project = fixtures.Project()
+        cls.addClassCleanup(cls.project.close)
+
+    def dump(self, data):
+        path = self.project.root / 'dump'
+        path.write_bytes(data)
+        return path
+
+    def rows(self, data, *args):
+        done = self.project.pmu('records', self.dump(data), '--csv', *args)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [dict(row) for row in csv.DictReader(io.StringIO(done.stdout))]
+
+    def test_example_1(self):
+        """4 clusters, 8 counters: CPU 9 is core 1 of cluster 1, in slot 5"""
+        record = bytearray(0xa00)
+        for offset, value in (0x014, 0x11), (0x094, 0x22):
+            struct.pack_into('<I', record, offset, value)
+        for e in range(8):
+            struct.pack_into('<Q', record, 0x128 + 0x100 * e, 2 ** 63 + e)
+        struct.pack_into('<Q', record, 0x928, 10 ** 9)
+        expected = {'slot': '5', 'cluster': '1', 'core': '1', 'cid1': '17', 'cid2': '34',
+                    **{f'event{e}': str(2 ** 63 + e) for e in range(8)}, 'cycles': str(10 ** 9)}
+        both = self.rows(record + record, '--clusters', '4', '--counters', '8')
+        self.assertEqual(both, [{'record': '0', **expected}, {'record': '1', **expected}])
+        every = self.rows(record, '--clusters', '4', '--counters', '8', '--all')
+        self.assertEqual([int(row['slot']) for row in every], list(range(32)))
+        self.assertEqual(every[5], both[0])
+        self.assertEqual({v for k, v in every[4].items() if k not in ('slot', 'core', 'cluster')},
+                         {'0'})
+
+    def test_examples_2_and_3(self):
+        """1 cluster, 2 counters: CPU 1 in slot 1; 2 clusters in compatibility mode: no cycles"""
+        record = bytearray(0x100)
+        for offset, value in (0x04, 1), (0x24, 2):
+            struct.pack_into('<I', record, offset, value)
+        for offset, value in (0x48, 3), (0x88, 4), (0xc8, 5):
+            struct.pack_into('<Q', record, offset, value)
+        self.assertEqual(self.rows(record, '--clusters', '1', '--counters', '2'),
+                         [{'record': '0', 'slot': '1', 'cluster': '0', 'core': '1', 'cid1': '1',
+                           'cid2': '2', 'event0': '3', 'event1': '4', 'cycles': '5'}])
+        record = bytearray(0x300)
+        struct.pack_into('<Q', record, 0x280 + 8 * 15, 7)
+        self.assertEqual(self.rows(record, '--clusters', '2', '--counters', '5', '--comp'),
+                         [{'record': '0', 'slot': '15', 'cluster': '1', 'core': '7', 'cid1': '0',
+                           'cid2': '0', **{f'event{e}': '0' for e in range(4)}, 'event4': '7'}])
+
+    def test_part(self):
+        """an offset and a number of records; what is left at the end is said"""
+        records = b''.join(struct.pack('<I', n) + bytes(0xbc) for n in range(1, 5))
+        args = ('--clusters', '1', '--counters', '1')
+        rows = self.rows(b'\xa5' * 16 + records, *args, '--offset', '0xd0', '--records', '2')
+        self.assertEqual([(row['record'], row['cid1']) for row in rows], [('0', '2'), ('1', '3')])
+        done = self.project.pmu('records', self.dump(records + b'x' * 5), *args)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn('5 bytes at the end', done.stderr)
+        self.assertEqual([line.split() for line in done.stdout.splitlines()],
+                         [['record', 'slot', 'cluster', 'core', 'cid1', 'cid2', 'event0', 'cycles'],
+                          *([str(n), '0', '0', '0', str(n + 1), '0', '0', '0'] for n in range(4))])
+
+    def test_bad(self):
+        """no file, none of a record, and numbers that no PMCU has: one line each"""
+        short = self.dump(bytes(0xbf))
+        for status, *args in ((1, short, '--clusters', '1', '--counters', '1'),
+                              (1, short, '--clusters', '1', '--counters', '1', '--offset', '999'),
+                              (1, self.project.root / 'none', '--clusters', '1', '--counters', '1'),
+                              (1, self.project.root, '--clusters', '1', '--counters', '1'),
+                              (2, short, '--clusters', '0', '--counters', '1'),
+                              (2, short, '--clusters', '256', '--counters', '1'),
+                              (2, short, '--clusters', '1', '--counters', '9'),
+                              (2, short, '--clusters', '1', '--counters', '6', '--comp'),
+                              (2, short, '--clusters', '1'), (2, short, '--offset', '-1')):
+            done = self.project.pmu('records', *args)
+            one_line(self, done, status)
