@@ -33,8 +33,7 @@ static inline int64_t insn_count_units(uint64_t word)
 static inline size_t insn_count_offset(const InsnCountOps *ops,
                                        unsigned domain, unsigned word)
 {
-    return ops->word + domain * INSN_COUNT_DOMAIN_SIZE +
-           word * sizeof(uint64_t);
+    return ops->word + (domain * ops->words + word) * sizeof(uint64_t);
 }
 
 /* The bit of a word's lanes in cflags */

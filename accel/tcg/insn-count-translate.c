@@ -87,7 +87,7 @@ void translator_insn_counts(DisasContextBase *db, unsigned units,
         /* The instruction does not retire */
         return;
     }
-    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+    for (i = 0; i < insn_count_gen_ops()->words; i++) {
         insn[i] = translator_counts_lanes(db, i) ? lanes[i] : 0;
     }
     insn[0] += insn_count_of_units(db, units);
@@ -178,11 +178,27 @@ void translator_count_here(const DisasContextBase *db, unsigned word,
     }
 }
 
+void translator_count_here_i64(const DisasContextBase *db, unsigned word,
+                               TCGv_i64 lanes)
+{
+    if (translator_counts_lanes(db, word)) {
+        intptr_t at = insn_count_offset(insn_count_gen_ops(),
+                                        db->tb->count_domain, word) -
+                      sizeof(CPUState);
+        TCGv_i64 t = tcg_temp_ebb_new_i64();
+
+        tcg_gen_ld_i64(t, tcg_env, at);
+        tcg_gen_add_i64(t, t, lanes);
+        tcg_gen_st_i64(t, tcg_env, at);
+        tcg_temp_free_i64(t);
+    }
+}
+
 void translator_insn_again(const DisasContextBase *db)
 {
     unsigned i;
 
-    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+    for (i = 0; i < insn_count_gen_ops()->words; i++) {
         if (insn_count_block_adds(db, i)) {
             insn_count_gen_add(db, i, -insn_count_of_current(db)[i], NULL,
                                NULL);
@@ -219,7 +235,7 @@ void insn_count_block_start_code(const DisasContextBase *db, TCGv_i32 request)
         return;
     }
     gen->add_last = NULL;
-    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+    for (i = 0; i < insn_count_gen_ops()->words; i++) {
         if (insn_count_block_adds(db, i)) {
             bool test = i == 0 && !(cflags & CF_NOIRQ);
             bool overdraws = test && (cflags & CF_COUNT_MASK);
@@ -255,7 +271,7 @@ void insn_count_block_end(const DisasContextBase *db)
     unsigned i;
     int n;
 
-    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+    for (i = 0; i < insn_count_gen_ops()->words; i++) {
         uint64_t sum = 0, last;
         TCGOp *add;
 

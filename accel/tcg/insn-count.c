@@ -117,7 +117,7 @@ static void insn_count_fold_words(CPUState *cpu, unsigned domain,
         /* Every instruction uses units, so there was none */
         return;
     }
-    for (i = 1; i < INSN_COUNT_WORDS; i++) {
+    for (i = 1; i < ops->words; i++) {
         now[i] = insn_count_get(cpu, domain, i) - ahead[i];
     }
 
@@ -134,7 +134,7 @@ static void insn_count_fold_words(CPUState *cpu, unsigned domain,
         }
     }
     *insn_count_word(cpu, domain, 0) = left * INSN_COUNT_UNIT + ahead[0];
-    for (i = 1; i < INSN_COUNT_WORDS; i++) {
+    for (i = 1; i < ops->words; i++) {
         *insn_count_word(cpu, domain, i) = ahead[i];
     }
     seqlock_write_end(&c->seq);
@@ -172,7 +172,7 @@ static uint64_t insn_count_in_words(CPUState *cpu, unsigned domain,
     return extract64(insn_count_get(cpu, domain, l->word), l->shift, l->bits);
 }
 
-static uint64_t insn_count_all_insns(CPUState *cpu)
+static uint64_t insn_count_sum(CPUState *cpu, unsigned lane)
 {
     unsigned domains = insn_count_ops(cpu)->domains;
     CPUInsnCount *c = insn_count_state(cpu);
@@ -182,17 +182,18 @@ static uint64_t insn_count_all_insns(CPUState *cpu)
     do {
         seq = seqlock_read_begin(&c->seq);
         for (i = 0, sum = 0; i < domains; i++) {
-            sum += qatomic_read__nocheck(&c->total[i][0]);
-            sum += insn_count_in_words(cpu, i, 0);
+            sum += qatomic_read__nocheck(&c->total[i][lane]);
+            sum += insn_count_in_words(cpu, i, lane);
         }
     } while (seqlock_read_retry(&c->seq, seq));
     return sum;
 }
 
-uint64_t insn_count_read(CPUState *cpu)
+uint64_t insn_count_read(CPUState *cpu, unsigned lane)
 {
+    const InsnCountOps *ops = insn_count_ops(cpu);
     CPUInsnCount *c = insn_count_state(cpu);
-    uint64_t sum = insn_count_all_insns(cpu);
+    uint64_t sum = insn_count_sum(cpu, lane);
 
     g_assert(bql_locked());
     if (cpu->created && !qemu_cpu_is_self(cpu) && qatomic_read(&c->counted)) {
@@ -202,13 +203,13 @@ uint64_t insn_count_read(CPUState *cpu)
          * of them was taken while it was not executing.
          */
         smp_rmb();
-        if (qatomic_read(&cpu->running) || insn_count_all_insns(cpu) != sum) {
+        if (qatomic_read(&cpu->running) || insn_count_sum(cpu, lane) != sum) {
             /* The sum includes the current block, which may end early */
-            sum -= MIN(sum, TCG_MAX_INSNS);
+            sum -= MIN(sum, TCG_MAX_INSNS * MAX(1, ops->most));
         }
     }
-    c->shown = MAX(c->shown, sum);
-    return c->shown;
+    c->shown[lane] = MAX(c->shown[lane], sum);
+    return c->shown[lane];
 }
 
 uint64_t insn_count_peek(CPUState *cpu, unsigned domain, unsigned lane)
@@ -460,7 +461,7 @@ void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
 {
     unsigned i;
 
-    for (i = 0; i < INSN_COUNT_WORDS; i++) {
+    for (i = 0; i < insn_count_ops(cpu)->words; i++) {
         *insn_count_word(cpu, tb->count_domain, i) -= ahead[i];
     }
 }

@@ -47,6 +47,11 @@ static inline void translator_count_here(const DisasContextBase *db,
 {
 }
 
+static inline void translator_count_here_i64(const DisasContextBase *db,
+                                             unsigned word, TCGv_i64 lanes)
+{
+}
+
 static inline void translator_count_domain(const DisasContextBase *db,
                                            unsigned domain)
 {
@@ -104,6 +109,8 @@ void translator_insn_again(const DisasContextBase *db);
  */
 void translator_count_here(const DisasContextBase *db, unsigned word,
                            uint64_t lanes);
+void translator_count_here_i64(const DisasContextBase *db, unsigned word,
+                               TCGv_i64 lanes);
 
 /* For translator_loop() */
 void insn_count_block_begin(const DisasContextBase *db);

@@ -198,11 +198,7 @@ void arm_pmu_ext_end(ARMCPU *cpu)
 
 bool arm_pmu_ext_can_count(ARMCPU *cpu, uint16_t event)
 {
-    /* The common events, which are the only ones that QEMU has */
-    if (event < 0x20) {
-        return extract64(cpu->pmceid0, event, 1);
-    }
-    return event < 0x40 && extract64(cpu->pmceid1, event - 0x20, 1);
+    return event_supported(event);
 }
 
 unsigned arm_pmu_ext_nr_counters(ARMCPU *cpu)

@@ -1,9 +1,10 @@
 /*
- * Arm PMUv3: the event INST_RETIRED
+ * Arm PMUv3: events that count instructions
  *
- * The count is that of the TCG accelerator, see accel/tcg/insn-count.h. It
- * runs only while a counter of this CPU that is enabled at the current
- * exception level uses the event.
+ * The counts are those of the TCG accelerator, see accel/tcg/insn-count.h;
+ * what each instruction adds to which lane is in tcg/count.c. They run only
+ * while a counter of this CPU that is enabled at the current exception level
+ * needs them.
  *
  * An instruction counts if counting is on when it starts, so one that changes
  * a counter is counted by what the counter was before, and a read of a
@@ -24,21 +25,38 @@
 #include "cpu.h"
 #include "internals.h"
 #include "pmu-internal.h"
-#include "accel/tcg/insn-count.h"
 #include "qemu/main-loop.h"
 #include "system/cpu-timers.h"
 #include "system/tcg.h"
 
-#if defined(CONFIG_TCG) && !defined(CONFIG_USER_ONLY)
+#ifndef CONFIG_USER_ONLY
+
+/* A lane has room for so many instructions, and one more */
+#define PMU_LANE_LIMIT (MAKE_64BIT_MASK(0, 15) - 1)
+
+/* The lanes of an event, 0 if it is not of this kind */
+static uint32_t pmu_insn_lanes(uint16_t event)
+{
+    switch (event) {
+#define PMU_INSN_EVENT(number, name, lanes)     \
+    case number:                                \
+        return lanes;
+#define PMU_EXC_EVENT(number, name, exception)
+#include "pmu-events.h.inc"
+    default:
+        return 0;
+    }
+}
 
 bool pmu_insn_supported(CPUARMState *env)
 {
     return insn_count_available();
 }
 
-uint64_t pmu_insn_get_count(CPUARMState *env)
+bool pmu_sve_supported(CPUARMState *env)
 {
-    return insn_count_read(env_cpu(env));
+    return insn_count_available() &&
+           cpu_isar_feature(aa64_sve, env_archcpu(env));
 }
 
 int64_t pmu_insn_ns_per(uint64_t count)
@@ -47,62 +65,122 @@ int64_t pmu_insn_ns_per(uint64_t count)
     return -1;
 }
 
-/*
- * Is anything to be counted? If so, @left is how many instructions may pass
- * before an overflow must be looked for. pmevcntr_op_start() sees an overflow
- * when the top bit falls, but only if it has seen it set before.
- */
-static bool pmu_insn_in_use(CPUARMState *env, uint64_t count, int64_t *left)
+/* The sum of some lanes, as other threads may see it, too */
+static uint64_t pmu_insn_read(CPUARMState *env, uint32_t lanes)
 {
-    unsigned i, n = pmu_num_counters(env);
-    bool in_use = false;
+#ifdef CONFIG_TCG
+    uint64_t sum = 0;
 
-    *left = INSN_COUNT_NEVER;
-    for (i = 0; i < n; i++) {
-        uint16_t event = env->cp15.c14_pmevtyper[i] & PMXEVTYPER_EVTCOUNT;
-
-        if (event == PMU_INST_RETIRED && pmu_counter_enabled(env, i)) {
-            uint64_t top = pmevcntr_is_64_bit(env, i) ? 1ULL << 63 : 1ULL << 31;
-            uint64_t value = count - env->cp15.c14_pmevcntr_delta[i];
-
-            in_use = true;
-            *left = MIN(*left, MIN(top - (value & (top - 1)), INT64_MAX));
-        }
+    for (; lanes; lanes &= lanes - 1) {
+        sum += insn_count_read(env_cpu(env), ctz32(lanes));
     }
-    return in_use;
+    return sum;
+#else
+    g_assert_not_reached();
+#endif
 }
 
-static void pmu_insn_set(CPUState *cs, uint64_t count, bool in_use,
-                         int64_t left)
+#define PMU_INSN_EVENT(number, name, lanes)     \
+    uint64_t pmu_get_##name(CPUARMState *env)   \
+    {                                           \
+        return pmu_insn_read(env, lanes);       \
+    }
+#define PMU_EXC_EVENT(number, name, exception)
+#include "pmu-events.h.inc"
+
+#endif
+
+#if defined(CONFIG_TCG) && !defined(CONFIG_USER_ONLY)
+
+/*
+ * What a counter in use needs, in @o; returns what is to be counted for it, for
+ * insn_count_enable(), or 0 if it is not in use or counts something else.
+ *
+ * pmevcntr_op_start() sees an overflow when the top bit falls, but only if it
+ * has seen it set before. So setting it is as good as an overflow here.
+ */
+static unsigned pmu_insn_in_use(CPUARMState *env, unsigned counter,
+                                ARMPmuOverflow *o)
 {
+    uint16_t event = env->cp15.c14_pmevtyper[counter] & PMXEVTYPER_EVTCOUNT;
+    uint32_t lanes = pmu_insn_lanes(event);
+    unsigned counted = INSN_COUNT_UNITS;
+    uint64_t top, sum, value;
+
+    if (!lanes || !pmu_counter_enabled(env, counter)) {
+        return 0;
+    }
+    top = pmevcntr_is_64_bit(env, counter) ? 1ULL << 63 : 1ULL << 31;
+    sum = pmu_insn_read(env, lanes);
+    value = sum - env->cp15.c14_pmevcntr_delta[counter];
+    o->lanes = lanes;
+    o->at = sum + (top - (value & (top - 1)));
+
+    for (lanes &= ~PMU_LANE(INST); lanes; lanes &= lanes - 1) {
+        counted |= INSN_COUNT_WORD(arm_insn_count_ops.lane[ctz32(lanes)].word);
+    }
+    return counted;
+}
+
+/* The sum of some totals, on the vCPU's thread after insn_count_sync() */
+static uint64_t pmu_insn_sum(ARMPmuCount *c, uint32_t lanes)
+{
+    uint64_t sum = 0;
+
+    for (; lanes; lanes &= lanes - 1) {
+        sum += c->insns.total[0][ctz32(lanes)];
+    }
+    return sum;
+}
+
+/*
+ * After how many instructions must an overflow be looked for? Each adds at
+ * most 1 to an event.
+ */
+static int64_t pmu_insn_left(ARMPmuCount *c)
+{
+    int64_t least = INSN_COUNT_NEVER;
+    unsigned i;
+
+    for (i = 0; i < c->overflows; i++) {
+        ARMPmuOverflow *o = &c->overflow[i];
+        uint64_t left = o->at - pmu_insn_sum(c, o->lanes);
+
+        /* Half of the numbers are in the past */
+        least = MIN(least, left > 1ULL << 63 ? 0 : MIN(left, INT64_MAX));
+    }
+    return least;
+}
+
+static void pmu_insn_set_due(CPUState *cs, int64_t left)
+{
+    ARMPmuCount *c = &ARM_CPU(cs)->pmu_count;
     int64_t due[1 << INSN_COUNT_DOMAINS];
     unsigned i;
 
-    insn_count_enable(cs, in_use ? INSN_COUNT_UNITS : 0, true);
-    if (in_use) {
-        for (i = 0; i < ARRAY_SIZE(due); i++) {
-            due[i] = left;
-        }
-        insn_count_sync(cs, 0);
-        insn_count_set_deadlines(cs, 0, due);
-        ARM_CPU(cs)->pmu_insn_due = count + left;
+    for (i = 0; i < ARRAY_SIZE(due); i++) {
+        due[i] = left;
     }
+    insn_count_set_deadlines(cs, 0, due);
+    c->due = c->insns.total[0][PMU_LANE_INST] + left;
 }
 
 /* Another thread has asked for pmu_insn_update() */
 static void pmu_insn_work(CPUState *cs, run_on_cpu_data asked_at)
 {
     ARMCPU *cpu = ARM_CPU(cs);
+    ARMPmuCount *c = &cpu->pmu_count;
 
-    if (cpu->pmu_insn_late && !cpu->insn_count.counted) {
+    if (c->late && !c->insns.counted) {
         /*
          * With -icount only this CPU has been executing since then, and how
          * much is known. It belongs to the time that the asker has seen.
          */
-        cpu->insn_count.total[0][0] += icount_get_raw() - asked_at.target_ptr;
+        c->insns.total[0][PMU_LANE_INST] +=
+            icount_get_raw() - asked_at.target_ptr;
     }
-    cpu->pmu_insn_pending = false;
-    cpu->pmu_insn_late = false;
+    c->pending = false;
+    c->late = false;
     pmu_insn_update(&cpu->env);
 }
 
@@ -110,27 +188,52 @@ void pmu_insn_update(CPUARMState *env)
 {
     ARMCPU *cpu = env_archcpu(env);
     CPUState *cs = CPU(cpu);
+    ARMPmuCount *c = &cpu->pmu_count;
+    ARMPmuOverflow overflow[PMU_MAX_COUNTERS];
+    unsigned i, counted = 0, overflows = 0;
     uint64_t count;
-    int64_t left;
-    bool in_use;
+    int64_t left = INSN_COUNT_NEVER;
 
     if (!insn_count_available() || !arm_feature(env, ARM_FEATURE_PMU)) {
         return;
     }
-    count = insn_count_read(cs);
-    in_use = pmu_insn_in_use(env, count, &left);
+    for (i = 0; i < pmu_num_counters(env); i++) {
+        unsigned more = pmu_insn_in_use(env, i, &overflow[overflows]);
+
+        counted |= more;
+        overflows += more != 0;
+    }
     if (!cs->created || qemu_cpu_is_self(cs)) {
-        if (in_use || cpu->insn_count.wanted) {
-            pmu_insn_set(cs, count, in_use, left);
+        if (!counted && !c->insns.wanted) {
+            return;
         }
-    } else if (!cpu->pmu_insn_pending &&
-               (in_use != (qatomic_read(&cpu->insn_count.wanted) != 0) ||
-                (in_use && (int64_t)(count + left - cpu->pmu_insn_due) < 0))) {
+        insn_count_enable(cs, counted, true);
+        /* What is no longer wanted may still be counted for a while */
+        c->insns.limit = c->insns.counted & ~INSN_COUNT_UNITS ? PMU_LANE_LIMIT
+                                                              : 0;
+        c->overflows = overflows;
+        memcpy(c->overflow, overflow, overflows * sizeof(*overflow));
+        if (counted) {
+            insn_count_sync(cs, 0);
+            pmu_insn_set_due(cs, pmu_insn_left(c));
+        }
+        return;
+    }
+
+    /* The totals may be ahead of what we see, so this is no later than it is */
+    count = insn_count_read(cs, PMU_LANE_INST);
+    for (i = 0; i < overflows; i++) {
+        uint64_t until = overflow[i].at - pmu_insn_read(env, overflow[i].lanes);
+
+        left = MIN(left, MIN(until, INT64_MAX));
+    }
+    if (!c->pending && (counted != qatomic_read(&c->insns.wanted) ||
+                        (counted && (int64_t)(count + left - c->due) < 0))) {
         run_on_cpu_data now = RUN_ON_CPU_NULL;
 
-        cpu->pmu_insn_pending = true;
+        c->pending = true;
         if (icount_enabled() && qatomic_read(&cs->running)) {
-            cpu->pmu_insn_late = in_use;
+            c->late = counted != 0;
             /* This type has 64 bits on all hosts, unlike unsigned long */
             now = RUN_ON_CPU_TARGET_PTR(icount_get_raw());
         }
@@ -141,38 +244,83 @@ void pmu_insn_update(CPUARMState *env)
 static void pmu_insn_deadline(CPUState *cs)
 {
     CPUARMState *env = cpu_env(cs);
+    int64_t left = pmu_insn_left(&ARM_CPU(cs)->pmu_count);
 
+    if (left > 0) {
+        /* Not every instruction has counted */
+        pmu_insn_set_due(cs, left);
+        return;
+    }
     BQL_LOCK_GUARD();
     pmu_op_start(env);
     pmu_op_finish(env);
 }
 
-const InsnCountOps arm_insn_count_ops = {
-    .offset = offsetof(ARMCPU, insn_count),
-    /* Where the TLBs of stage 2 and of physical addresses are described */
-    .word = INSN_COUNT_WORD_AT(ARMCPU, insn_count, 0x3a0),
-    .units = 0,
-    .domains = 1,
-    .lanes = 1,
-    .deadline = pmu_insn_deadline,
-};
-
-#elif !defined(CONFIG_USER_ONLY)
-
-bool pmu_insn_supported(CPUARMState *env)
+/*
+ * Would a counter overflow in a block? Whether a store-exclusive fails and
+ * whether an AArch32 condition passes is not known before: assume the most.
+ */
+static bool pmu_insn_reaches(CPUState *cs, unsigned domain,
+                             const uint64_t *lanes, bool loose)
 {
+    ARMPmuCount *c = &ARM_CPU(cs)->pmu_count;
+    unsigned i;
+
+    for (i = 0; i < c->overflows; i++) {
+        ARMPmuOverflow *o = &c->overflow[i];
+        uint64_t sum = pmu_insn_sum(c, o->lanes);
+        uint32_t l;
+
+        for (l = o->lanes; l; l &= l - 1) {
+            sum += lanes[ctz32(l)];
+        }
+        if (o->lanes == PMU_LANE(STREX_FAIL)) {
+            sum += lanes[PMU_LANE_STREX_PASS];
+        }
+        if ((int64_t)(sum - o->at) >= 0) {
+            return true;
+        }
+    }
     return false;
 }
 
-uint64_t pmu_insn_get_count(CPUARMState *env)
-{
-    g_assert_not_reached();
-}
+/* Lanes that many instructions add to share a word with the instructions */
+const InsnCountOps arm_insn_count_ops = {
+    .offset = offsetof(ARMCPU, pmu_count.insns),
+    /* Where the TLBs of stage 2 and of physical addresses are described */
+    .word = INSN_COUNT_WORD_AT(ARMCPU, pmu_count.insns, 0x3a0),
+    .units = PMU_LANE_INST,
+    .domains = 1,
+    .words = 6,
+    .lanes = PMU_LANES,
+    .lane = {
+        [PMU_LANE_LD] = { 0, 0, 15 },
+        [PMU_LANE_ST] = { 0, 15, 15 },
+        [PMU_LANE_BR] = { 0, 30, 15 },
+        [PMU_LANE_BR_IMMED] = { 1, 0, 16 },
+        [PMU_LANE_BR_RETURN] = { 1, 16, 16 },
+        [PMU_LANE_BR_INDIRECT] = { 1, 32, 16 },
+        [PMU_LANE_PC_WRITE] = { 1, 48, 16 },
+        [PMU_LANE_LDST] = { 2, 0, 16 },
+        [PMU_LANE_DP] = { 2, 16, 16 },
+        [PMU_LANE_ASE] = { 2, 32, 16 },
+        [PMU_LANE_VFP] = { 2, 48, 16 },
+        [PMU_LANE_CRYPTO] = { 3, 0, 16 },
+        [PMU_LANE_SVE] = { 3, 16, 16 },
+        [PMU_LANE_LDREX] = { 3, 32, 16 },
+        [PMU_LANE_STREX_PASS] = { 4, 0, 16 },
+        [PMU_LANE_STREX_FAIL] = { 4, 16, 16 },
+        [PMU_LANE_ISB] = { 4, 32, 16 },
+        [PMU_LANE_DSB] = { 4, 48, 16 },
+        [PMU_LANE_DMB] = { 5, 0, 16 },
+        [PMU_LANE_CID_WRITE] = { 5, 16, 16 },
+        [PMU_LANE_TTBR_WRITE] = { 5, 32, 16 },
+    },
+    .deadline = pmu_insn_deadline,
+    .reaches = pmu_insn_reaches,
+};
 
-int64_t pmu_insn_ns_per(uint64_t count)
-{
-    g_assert_not_reached();
-}
+#elif !defined(CONFIG_USER_ONLY)
 
 void pmu_insn_update(CPUARMState *env)
 {
@@ -180,19 +328,28 @@ void pmu_insn_update(CPUARMState *env)
 
 #endif
 
-uint64_t pmu_pmceid0_read(CPUARMState *env, const ARMCPRegInfo *ri)
+/* The events of QEMU without these files */
+static uint64_t pmu_stock_events(bool pmceid1)
 {
-    uint64_t value = env_archcpu(env)->pmceid0;
+    if (pmceid1) {
+        return BIT_ULL(0x23 - 0x20) | BIT_ULL(0x24 - 0x20) |
+               BIT_ULL(0x3c - 0x20);
+    }
+    return BIT_ULL(0x00) | BIT_ULL(0x11) |
+           (icount_enabled() == ICOUNT_PRECISE ? BIT_ULL(0x08) : 0);
+}
+
+uint64_t pmu_pmceid_read(CPUARMState *env, const ARMCPRegInfo *ri)
+{
+    ARMCPU *cpu = env_archcpu(env);
+    uint64_t value = ri->opc2 & 1 ? cpu->pmceid1 : cpu->pmceid0;
 
     return ri->state == ARM_CP_STATE_AA32 ? (uint32_t)value : value;
 }
 
-uint64_t pmu_pmceid0_rawread(CPUARMState *env, const ARMCPRegInfo *ri)
+uint64_t pmu_pmceid_rawread(CPUARMState *env, const ARMCPRegInfo *ri)
 {
-    uint64_t value = pmu_pmceid0_read(env, ri);
+    uint64_t value = pmu_pmceid_read(env, ri);
 
-    if (tcg_enabled() && icount_enabled() != ICOUNT_PRECISE) {
-        value &= ~BIT_ULL(PMU_INST_RETIRED);
-    }
-    return value;
+    return tcg_enabled() ? value & pmu_stock_events(ri->opc2 & 1) : value;
 }

@@ -40,28 +40,70 @@ void pmu_update_irq(CPUARMState *env);
 uint64_t pmu_visible_read(CPUARMState *env, const ARMCPRegInfo *ri);
 CPAccessResult pmu_hidden_access(CPUARMState *env, const ARMCPRegInfo *ri);
 
-/* The event INST_RETIRED, pmu-insn.c */
-#define PMU_INST_RETIRED 0x08
+/*
+ * What instructions add to, see tcg/count.c: lanes of the accelerator's counts,
+ * accel/tcg/insn-count.h. A bit mask of them is made by PMU_LANE().
+ */
+typedef enum ARMPmuLane {
+    PMU_LANE_INST,
+    PMU_LANE_LD,
+    PMU_LANE_ST,
+    PMU_LANE_BR,
+    PMU_LANE_BR_IMMED,
+    PMU_LANE_BR_RETURN,
+    PMU_LANE_BR_INDIRECT,
+    PMU_LANE_PC_WRITE,
+    PMU_LANE_LDST,
+    PMU_LANE_DP,
+    PMU_LANE_ASE,
+    PMU_LANE_VFP,
+    PMU_LANE_CRYPTO,
+    PMU_LANE_SVE,
+    PMU_LANE_LDREX,
+    PMU_LANE_STREX_PASS,
+    PMU_LANE_STREX_FAIL,
+    PMU_LANE_ISB,
+    PMU_LANE_DSB,
+    PMU_LANE_DMB,
+    PMU_LANE_CID_WRITE,
+    PMU_LANE_TTBR_WRITE,
+    PMU_LANES
+} ARMPmuLane;
+
+#define PMU_LANE(name)  (1u << PMU_LANE_##name)
 
 struct InsnCountOps;
 extern const struct InsnCountOps arm_insn_count_ops;
 
-bool pmu_insn_supported(CPUARMState *env);
-uint64_t pmu_insn_get_count(CPUARMState *env);
-int64_t pmu_insn_ns_per(uint64_t count);
+/* Does QEMU implement this event for the CPUs of this machine? helper.c */
+bool event_supported(uint16_t number);
 
 /*
- * For reads of PMCEID0; the raw one is that of QEMU without this event, so
- * that migration from and to it works.
+ * For the table of events in helper.c: can TCG count, and has the CPU what
+ * the event is about? When does an event overflow? (It is not a matter of
+ * time: pmu_insn_update() sets a deadline.) What is the count of each event?
  */
-uint64_t pmu_pmceid0_read(CPUARMState *env, const ARMCPRegInfo *ri);
-uint64_t pmu_pmceid0_rawread(CPUARMState *env, const ARMCPRegInfo *ri);
+bool pmu_insn_supported(CPUARMState *env);
+bool pmu_sve_supported(CPUARMState *env);
+int64_t pmu_insn_ns_per(uint64_t count);
+
+#define PMU_INSN_EVENT(number, name, lanes) \
+    uint64_t pmu_get_##name(CPUARMState *env);
+#define PMU_EXC_EVENT PMU_INSN_EVENT
+#include "pmu-events.h.inc"
+
+/*
+ * For reads of PMCEID0 and PMCEID1. The raw value is that of QEMU without
+ * these events, so that migration from and to it works.
+ */
+uint64_t pmu_pmceid_read(CPUARMState *env, const ARMCPRegInfo *ri);
+uint64_t pmu_pmceid_rawread(CPUARMState *env, const ARMCPRegInfo *ri);
 
 /*
  * To be called after op_finish when counters have been reprogrammed, enabled,
- * disabled, or written: start or stop to count instructions. On the vCPU's
- * own thread this concerns the next instruction. A vCPU that executes while
- * another thread calls this follows when it has left its current block.
+ * disabled, or written: start or stop to count what instructions do. On the
+ * vCPU's own thread this concerns the next instruction. A vCPU that executes
+ * while another thread calls this follows when it has left its current block.
  */
 #ifdef CONFIG_USER_ONLY
 static inline void pmu_insn_update(CPUARMState *env)

@@ -22,7 +22,8 @@
 #include "qemu/timer.h"
 
 /* See @lane below */
-#define PPC_COUNT_WORDS_USED          (INSN_COUNT_UNITS | INSN_COUNT_WORD(1))
+#define PPC_COUNT_WORDS         2
+#define PPC_COUNT_WORDS_USED    (INSN_COUNT_UNITS | INSN_COUNT_WORD(1))
 #define PPC_COUNT_LIMIT         (1 << 15)
 
 enum {
@@ -164,6 +165,7 @@ const InsnCountOps ppc_insn_count_ops = {
     .word = INSN_COUNT_WORD_AT(PowerPCCPU, insn_count.insns, 0x128),
     .units = PPC_COUNT_INSNS,
     .domains = PPC_COUNT_DOMAINS,
+    .words = PPC_COUNT_WORDS,
     .lanes = PPC_COUNT_LANES,
     .lane = {
         [PPC_COUNT_LARX] = { 1, 0, 16 },
@@ -176,7 +178,8 @@ const InsnCountOps ppc_insn_count_ops = {
 QEMU_BUILD_BUG_ON(PPC_COUNT_LIMIT >= UINT16_MAX);
 QEMU_BUILD_BUG_ON(offsetof(CPUPPCState, gprh) > 0x128 ||
                   offsetof(CPUPPCState, lr) <
-                  0x128 + PPC_COUNT_DOMAINS * INSN_COUNT_DOMAIN_SIZE);
+                  0x128 + PPC_COUNT_DOMAINS * PPC_COUNT_WORDS *
+                          sizeof(uint64_t));
 
 /*
  * Properties, for tests

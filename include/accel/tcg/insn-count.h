@@ -82,8 +82,11 @@
 #include "qemu/seqlock.h"
 
 #define INSN_COUNT_DOMAINS      4
-#define INSN_COUNT_WORDS        6
+#define INSN_COUNT_WORDS        7
 #define INSN_COUNT_LANES        32
+
+/* The most words of all domains together */
+#define INSN_COUNT_SPACE        24
 
 /* Where the units left begin in word 0 */
 #define INSN_COUNT_UNITS_SHIFT  46
@@ -108,8 +111,6 @@
 /* Displacements that differ by this alias in the host's CPU, see below */
 #define INSN_COUNT_ALIAS        1024
 
-#define INSN_COUNT_DOMAIN_SIZE  (INSN_COUNT_WORDS * sizeof(uint64_t))
-
 /**
  * CPUInsnCount: the counts of a vCPU, owned by its thread except @shown
  * @space: contains the words, at InsnCountOps.word
@@ -124,15 +125,14 @@
  * @counted: what blocks count, INSN_COUNT_UNITS and so on
  * @wanted: what insn_count_enable() asked for last
  * @seq: held while words, @budget, and @total change together
- * @shown: the largest value that insn_count_read() has returned, protected by
- *         the BQL
+ * @shown: the largest value of each lane that insn_count_read() has returned,
+ *         protected by the BQL
  *
  * Last in the target's ArchCPU, so that the offsets of fields that generated
  * code uses stay.
  */
 typedef struct CPUInsnCount {
-    uint8_t space[INSN_COUNT_ALIAS +
-                  INSN_COUNT_DOMAINS * INSN_COUNT_DOMAIN_SIZE];
+    uint8_t space[INSN_COUNT_ALIAS + INSN_COUNT_SPACE * sizeof(uint64_t)];
     int64_t limit;
     int64_t budget[INSN_COUNT_DOMAINS];
     uint64_t total[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
@@ -141,7 +141,7 @@ typedef struct CPUInsnCount {
     uint8_t counted;
     uint8_t wanted;
     QemuSeqLock seq;
-    uint64_t shown;
+    uint64_t shown[INSN_COUNT_LANES];
 } CPUInsnCount;
 
 /* Where a lane lies; in word 0, below the units */
@@ -158,6 +158,9 @@ typedef struct InsnCountLane {
  *        follow those of the other
  * @units: the lane that is the units
  * @domains: number of privilege domains
+ * @words: number of words of a domain
+ * @most: the most that an instruction adds to a lane other than the units; 0
+ *        for 1. For insn_count_read()
  * @lanes: number of lanes; lane 0 is the retired instructions
  * @lane: layout of all lanes except @units. If lane 0 is not the units, it
  *        begins at bit 0 of word 0. A lane must have room for what a budget of
@@ -180,6 +183,8 @@ typedef struct InsnCountOps {
     size_t word;
     unsigned units;
     unsigned domains;
+    unsigned words;
+    unsigned most;
     unsigned lanes;
     InsnCountLane lane[INSN_COUNT_LANES];
     void (*deadline)(CPUState *cpu);
@@ -238,20 +243,21 @@ void insn_count_set_deadlines(CPUState *cpu, unsigned domain,
                               const int64_t *due);
 
 /**
- * insn_count_read: the retired instructions of all domains, from any thread
+ * insn_count_read: a total of all domains, from any thread
  * @cpu: the vCPU
+ * @lane: one of its lanes
  *
- * Lane 0 must be counted. Needs the BQL. On the vCPU's own thread, which must
+ * The lane must be counted. Needs the BQL. On the vCPU's own thread, which must
  * be between two blocks or in the last instruction of one, the count is exact
  * and includes that instruction. It is exact, too, while the vCPU executes no
  * code (halted, stopped, not counting, or another vCPU's turn). While it
- * executes, another thread gets a lower bound, at most TCG_MAX_INSNS too low.
- * No value is below an earlier one, whoever asked for it.
+ * executes, another thread gets a lower bound, at most as much too low as a
+ * block can add. No value is below an earlier one, whoever asked for it.
  *
  * Other threads must not enable, disable, or set deadlines; async_run_on_cpu()
  * can. The vCPU keeps its old setting until that has run.
  */
-uint64_t insn_count_read(CPUState *cpu);
+uint64_t insn_count_read(CPUState *cpu, unsigned lane);
 
 /**
  * insn_count_peek: a total, from any thread

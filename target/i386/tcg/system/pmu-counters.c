@@ -29,9 +29,11 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
  * The words are where LDTR to IDTR are, which code rarely loads. On a 32-bit
  * target, where these are shorter, later words of the second domain go beyond.
  */
+#define X86_COUNT_WORDS         6
 #define X86_COUNT_PLACE         ROUND_UP(offsetof(CPUX86State, ldt), 8)
 #ifdef TARGET_X86_64
-QEMU_BUILD_BUG_ON(X86_COUNT_PLACE + X86_COUNT_DOMAINS * INSN_COUNT_DOMAIN_SIZE >
+QEMU_BUILD_BUG_ON(X86_COUNT_PLACE +
+                  X86_COUNT_DOMAINS * X86_COUNT_WORDS * sizeof(uint64_t) >
                   ROUND_UP(offsetof(CPUX86State, cr), 8));
 #endif
 
@@ -45,6 +47,7 @@ const InsnCountOps x86_insn_count_ops = {
     .word = INSN_COUNT_WORD_AT(X86CPU, insn_count, X86_COUNT_PLACE),
     .units = X86_COUNT_SLOTS,
     .domains = X86_COUNT_DOMAINS,
+    .words = X86_COUNT_WORDS,
     .lanes = X86_COUNT_LANES,
     .lane = {
         [X86_COUNT_INSNS] = { 0, 0, 15 },

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the PMU of Arm CPUs counts, as perf of an unmodified arm64 kernel sees it."""
+
+import re
+import unittest
+
+import functional
+
+functional.need(functional.emulator('aarch64'), *functional.guest_files('arm'))
+
+# By the names that the kernel has for them: each in a turn of pmu_count's loop
+LOOP = {
+    'LD_RETIRED': (0x06, 3), 'ST_RETIRED': (0x07, 2), 'INST_RETIRED': (0x08, 11),
+    'EXC_TAKEN': (0x09, None), 'PC_WRITE_RETIRED': (0x0c, 3), 'BR_IMMED_RETIRED': (0x0d, 3),
+    'BR_RETURN_RETIRED': (0x0e, 1), 'BR_RETIRED': (0x21, 4), 'LDST_SPEC': (0x72, 4),
+    'DP_SPEC': (0x73, 1), 'ASE_SPEC': (0x74, 0), 'VFP_SPEC': (0x75, 1),
+    'BR_INDIRECT_SPEC': (0x7a, 1), 'DMB_SPEC': (0x7e, 1), 'EXC_SVC': (0x82, 0),
+    'UNALIGNED_LDST_RETIRED': (0x0f, 0), 'L2D_CACHE': (0x16, 0),
+}
+
+# PMCEID0_EL0 and PMCEID1_EL0 in the kernel's own names; it hides SW_INCR
+NAMED = {
+    'ld_retired', 'st_retired', 'inst_retired', 'exc_taken', 'exc_return',
+    'cid_write_retired', 'pc_write_retired', 'br_immed_retired', 'br_return_retired',
+    'cpu_cycles', 'inst_spec', 'ttbr_write_retired', 'br_retired', 'stall_frontend',
+    'stall_backend', 'stall',
+}
+
+
+def counts(lines):
+    return {int(m[1], 0): int(m[2]) for line in lines
+            if (m := re.fullmatch(r'(0x[0-9a-f]+) (-?\d+)', line))}
+
+
+class ArmEvents(functional.OneGuest):
+    boot = {'smp': '2'}
+    named = NAMED
+
+    @functional.part(lambda cls: 'pmu_count loop u '
+                     + ' '.join(hex(number) for number, n in LOOP.values()))
+    def test_loop(self, lines):
+        """a loop counts exactly what its instructions are"""
+        found = counts(lines)
+        for name, (number, n) in LOOP.items():
+            if n is not None:
+                with self.subTest(name):
+                    self.assertEqual(found[number], 1000 * n)
+
+    @functional.part(lambda cls: 'pmu_count syscalls u 0x82 0x9 0xa && '
+                     'pmu_count syscalls k 0xa 0x82')
+    def test_system_calls(self, lines):
+        """each system call is an exception of the program and a return of the kernel"""
+        numbers = [line.split() for line in lines if re.match(r'0x\S+ \d+$', line)]
+        (svc, taken, user_returns), (returns, kernel_svc) = (
+            [int(n) for event, n in part] for part in (numbers[:3], numbers[3:]))
+        self.assertEqual(svc, 1000)
+        # and there may be interrupts
+        self.assertGreaterEqual(taken, 1000)
+        self.assertLess(taken, 1100)
+        self.assertGreaterEqual(returns, 1000)
+        self.assertLess(returns, 1100)
+        self.assertEqual((user_returns, kernel_svc), (0, 0))
+
+    @functional.part(lambda cls: 'taskset -c 1 pmu_count switches ka 0xb 0x1c 0x7c 0x86')
+    def test_switches(self, lines):
+        """the kernel writes CONTEXTIDR and TTBR at each switch to another process"""
+        found = counts(lines)
+        # Two switches in a turn, and now and then to somebody else
+        self.assertGreaterEqual(found[0x0b], 2000)
+        self.assertLess(found[0x0b], 10000)
+        # With page table isolation, also at each entry of the kernel
+        self.assertGreaterEqual(found[0x1c], 2000)
+        self.assertLess(found[0x1c], 50000)
+        self.assertGreaterEqual(found[0x7c], 2000)
+        # They take no interrupts; the timer's are few
+        self.assertLess(found[0x86], 1000)
+
+    @functional.part(lambda cls: 'ls /sys/bus/event_source/devices/armv8_pmuv3*/events')
+    def test_names(self, lines):
+        """the kernel offers the common events that have a count, and no other"""
+        self.assertEqual(set(' '.join(lines).split()) - {'sw_incr'}, self.named)
+
+    @functional.part(lambda cls: 'perf stat -x, -e br_retired:u,ld_retired:u,st_retired:u '
+                     'pmu_count loop u 0x21 2>&1')
+    def test_perf(self, lines):
+        """perf stat by name; the program's own part is in it"""
+        found = {m[2]: int(m[1]) for line in lines
+                 if (m := re.match(r'(\d+),,(\w+):u,', line))}
+        # The loop is run at 1000 turns, 1000, and 2000
+        self.assertGreaterEqual(found['br_retired'], 4000 * 4)
+        self.assertGreaterEqual(found['ld_retired'], 4000 * 3)
+        self.assertGreaterEqual(found['st_retired'], 4000 * 2)
+        self.assertLess(max(found.values()), 200000)
+
+
+class ArmEventsEl1(ArmEvents):
+    """the same for a kernel at EL1, and another CPU"""
+    named = NAMED - {'stall'}      # no FEAT_PMUv3p4
+    boot = {'smp': '2', 'machine': 'virt,gic-version=3', 'cpu': 'neoverse-n1'}
+
+
+if __name__ == '__main__':
+    unittest.main()

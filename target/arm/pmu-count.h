@@ -1,0 +1,79 @@
+/*
+ * Arm PMUv3: what a CPU has counted, in ARMCPU
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#ifndef TARGET_ARM_PMU_COUNT_H
+#define TARGET_ARM_PMU_COUNT_H
+
+#include "accel/tcg/insn-count.h"
+#include "cpu-qom.h"
+
+/* The most counters that a PMU has, besides PMCCNTR */
+#define PMU_MAX_COUNTERS 31
+
+/* What pmu-exceptions.c counts: all, returns, and all by their classes */
+typedef enum ARMPmuException {
+    PMU_EXC_TAKEN,
+    PMU_EXC_RETURN,
+    PMU_EXC_UNDEF,
+    PMU_EXC_SVC,
+    PMU_EXC_PABORT,
+    PMU_EXC_DABORT,
+    PMU_EXC_IRQ,
+    PMU_EXC_FIQ,
+    PMU_EXC_SMC,
+    PMU_EXC_HVC,
+    PMU_EXC_TRAP_PABORT,
+    PMU_EXC_TRAP_DABORT,
+    PMU_EXC_TRAP_OTHER,
+    PMU_EXC_TRAP_IRQ,
+    PMU_EXC_TRAP_FIQ,
+    PMU_EXCEPTIONS
+} ARMPmuException;
+
+/* A counter in use overflows when the sum of some lanes reaches @at */
+typedef struct ARMPmuOverflow {
+    uint32_t lanes;
+    uint64_t at;
+} ARMPmuOverflow;
+
+/**
+ * ARMPmuCount: what a CPU has counted since it was created
+ * @insns: by instructions, see pmu-insn.c
+ * @overflow: of the counters in use, as pmu_insn_update() saw them
+ * @overflows: how many there are
+ * @due: total of instructions at the deadline that was set last
+ * @pending: another thread has asked for pmu_insn_update()
+ * @late: it has asked to start, and what the CPU has executed since is known
+ * @exceptions: by exceptions; protected by the BQL
+ *
+ * Nothing here is migrated: guests see only differences, in counters.
+ */
+typedef struct ARMPmuCount {
+    CPUInsnCount insns;
+    ARMPmuOverflow overflow[PMU_MAX_COUNTERS];
+    unsigned overflows;
+    uint64_t due;
+    bool pending;
+    bool late;
+    uint64_t exceptions[PMU_EXCEPTIONS];
+} ARMPmuCount;
+
+/*
+ * The CPU takes the exception in cs->exception_index, to be called before
+ * pmu_op_start(); the CPU returns from one. Both need the BQL.
+ */
+#ifdef CONFIG_USER_ONLY
+static inline void pmu_count_exception_return(ARMCPU *cpu)
+{
+}
+#else
+void pmu_count_exception(ARMCPU *cpu);
+void pmu_count_exception_return(ARMCPU *cpu);
+#endif
+
+#endif

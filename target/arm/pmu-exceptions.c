@@ -1,0 +1,115 @@
+/*
+ * Arm PMUv3: events that count exceptions
+ *
+ * An exception counts at the exception level that it is taken from, as the
+ * instruction before it does; and a return from one at the level that
+ * executes it. (Our decision: the Arm ARM leaves it open.) Calls of the
+ * firmware count, too, also where QEMU is the firmware (PSCI); semihosting
+ * does not.
+ *
+ * Most events count only what is taken *locally*: to EL1, to the level that
+ * the exception comes from, or, from EL0 of a host at EL2, to EL2. Others are
+ * *traps*.
+ *
+ * Source: Arm ARM (DDI 0487), "Common architectural events", EXC_*.
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "cpu.h"
+#include "internals.h"
+#include "pmu-internal.h"
+#include "syndrome.h"
+#include "qemu/main-loop.h"
+
+#define PMU_INSN_EVENT(number, name, lanes)
+#define PMU_EXC_EVENT(number, name, exception)                  \
+    uint64_t pmu_get_##name(CPUARMState *env)                   \
+    {                                                           \
+        const ARMPmuCount *c = &env_archcpu(env)->pmu_count;    \
+                                                                \
+        return c->exceptions[PMU_EXC_##exception];              \
+    }
+#include "pmu-events.h.inc"
+
+static bool pmu_exception_is_local(CPUARMState *env)
+{
+    unsigned from = arm_current_el(env), to = env->exception.target_el;
+
+    return to == MAX(from, 1) ||
+           (from == 0 && to == 2 && (arm_hcr_el2_eff(env) & HCR_TGE));
+}
+
+/* Is the abort one, and not a breakpoint or a watchpoint? */
+static bool pmu_exception_is_abort(CPUARMState *env)
+{
+    if (!arm_el_is_aa64(env, env->exception.target_el)) {
+        /* AArch32 has no other way to report them */
+        return true;
+    }
+    switch (syn_get_ec(env->exception.syndrome)) {
+    case EC_INSNABORT:
+    case EC_INSNABORT_SAME_EL:
+    case EC_DATAABORT:
+    case EC_DATAABORT_SAME_EL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static ARMPmuException pmu_exception_kind(CPUARMState *env, int index)
+{
+    bool local = pmu_exception_is_local(env);
+
+    switch (index) {
+    case EXCP_SWI:
+        return local ? PMU_EXC_SVC : PMU_EXC_TRAP_OTHER;
+    case EXCP_HVC:
+        return PMU_EXC_HVC;
+    case EXCP_SMC:
+        return PMU_EXC_SMC;
+    case EXCP_IRQ:
+    case EXCP_VIRQ:
+    case EXCP_NMI:
+    case EXCP_VINMI:
+        return local ? PMU_EXC_IRQ : PMU_EXC_TRAP_IRQ;
+    case EXCP_FIQ:
+    case EXCP_VFIQ:
+    case EXCP_VFNMI:
+        return local ? PMU_EXC_FIQ : PMU_EXC_TRAP_FIQ;
+    case EXCP_VSERR:
+        return local ? PMU_EXC_DABORT : PMU_EXC_TRAP_DABORT;
+    case EXCP_PREFETCH_ABORT:
+        if (pmu_exception_is_abort(env)) {
+            return local ? PMU_EXC_PABORT : PMU_EXC_TRAP_PABORT;
+        }
+        break;
+    case EXCP_DATA_ABORT:
+        if (pmu_exception_is_abort(env)) {
+            return local ? PMU_EXC_DABORT : PMU_EXC_TRAP_DABORT;
+        }
+        break;
+    }
+    return local ? PMU_EXC_UNDEF : PMU_EXC_TRAP_OTHER;
+}
+
+void pmu_count_exception(ARMCPU *cpu)
+{
+    int index = CPU(cpu)->exception_index;
+
+    g_assert(bql_locked());
+    if (index != EXCP_SEMIHOST) {
+        cpu->pmu_count.exceptions[PMU_EXC_TAKEN]++;
+        cpu->pmu_count.exceptions[pmu_exception_kind(&cpu->env, index)]++;
+    }
+}
+
+void pmu_count_exception_return(ARMCPU *cpu)
+{
+    g_assert(bql_locked());
+    cpu->pmu_count.exceptions[PMU_EXC_RETURN]++;
+}

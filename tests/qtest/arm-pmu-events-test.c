@@ -1,0 +1,966 @@
+/*
+ * QTest of what Arm's PMU counts besides INST_RETIRED
+ *
+ * The CPU runs TCG and calls functions for the test; see guest_call(). While
+ * each piece of code runs, all events are counted, as many at a time as there
+ * are counters, and each of them must have the value that follows from the
+ * code: those that are not listed must be 0. What counts where is in
+ * docs/system/arm/pmu-events.rst.
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "hisi_pmcu-util.h"
+
+#define COUNTERS        31
+
+#define VECTOR_EL1      0x200   /* synchronous exceptions */
+#define VECTOR_EL0_64   0x400
+#define VECTOR_EL0_32   0x600
+#define EL0_CODE        (GUEST_MAILBOX(0) + 0x2000)
+
+#define SPSR_EL0_64     0x3c0
+#define SPSR_EL0_32     0x1d0
+#define SPSR_EL0_T32    0x1f0
+
+/* System registers, as in bits 20:5 of MRS and MSR */
+#define CPACR_EL1       0x181040
+#define PMINTENSET_EL1  0x189e20
+#define PMCR_EL0        0x1b9c00
+#define PMCNTENSET_EL0  0x1b9c20
+#define PMCNTENCLR_EL0  0x1b9c40
+#define PMOVSCLR_EL0    0x1b9c60
+#define PMCEID0_EL0     0x1b9cc0
+#define PMCEID1_EL0     0x1b9ce0
+#define PMOVSSET_EL0    0x1b9e60
+#define PMEVCNTR_EL0(n) (0x1be800 + (((n) >> 3) << 8) + (((n) & 7) << 5))
+#define PMEVTYPER_EL0(n) (0x1bec00 + (((n) >> 3) << 8) + (((n) & 7) << 5))
+
+#define CPACR_FP_SVE    0x330000
+#define PMCR_E          0x01
+#define PMCR_LC         0x40
+#define PMCR_LP         0x80
+
+#define INSN_COUNTERS_MASK  0x12b00014      /* mov w20, #0x7fffffff */
+#define INSN_COUNT_ON       0xd51b9c34      /* msr pmcntenset_el0, x20 */
+#define INSN_COUNT_OFF      0xd51b9c54      /* msr pmcntenclr_el0, x20 */
+
+/* All events that have a value, and three that nothing can count */
+enum {
+    LD_RETIRED = 0x06,
+    ST_RETIRED = 0x07,
+    INST_RETIRED = 0x08,
+    EXC_TAKEN = 0x09,
+    EXC_RETURN = 0x0a,
+    CID_WRITE_RETIRED = 0x0b,
+    PC_WRITE_RETIRED = 0x0c,
+    BR_IMMED_RETIRED = 0x0d,
+    BR_RETURN_RETIRED = 0x0e,
+    UNALIGNED_LDST_RETIRED = 0x0f,
+    L2D_CACHE = 0x16,
+    INST_SPEC = 0x1b,
+    TTBR_WRITE_RETIRED = 0x1c,
+    BR_RETIRED = 0x21,
+    BR_MIS_PRED_RETIRED = 0x22,
+    LDREX_SPEC = 0x6c,
+    STREX_PASS_SPEC,
+    STREX_FAIL_SPEC,
+    STREX_SPEC,
+    LD_SPEC,
+    ST_SPEC,
+    LDST_SPEC,
+    DP_SPEC,
+    ASE_SPEC,
+    VFP_SPEC,
+    PC_WRITE_SPEC,
+    CRYPTO_SPEC,
+    BR_IMMED_SPEC,
+    BR_RETURN_SPEC,
+    BR_INDIRECT_SPEC,
+    ISB_SPEC = 0x7c,
+    DSB_SPEC,
+    DMB_SPEC,
+    EXC_UNDEF = 0x81,
+    EXC_SVC,
+    EXC_PABORT,
+    EXC_DABORT,
+    EXC_IRQ = 0x86,
+    EXC_FIQ,
+    EXC_SMC,
+    EXC_HVC = 0x8a,
+    EXC_TRAP_PABORT,
+    EXC_TRAP_DABORT,
+    EXC_TRAP_OTHER,
+    EXC_TRAP_IRQ,
+    EXC_TRAP_FIQ,
+    SVE_INST_RETIRED = 0x8002,
+    SVE_INST_SPEC = 0x8006,
+};
+
+static const uint16_t events[] = {
+    LD_RETIRED, ST_RETIRED, INST_RETIRED, EXC_TAKEN, EXC_RETURN,
+    CID_WRITE_RETIRED, PC_WRITE_RETIRED, BR_IMMED_RETIRED, BR_RETURN_RETIRED,
+    UNALIGNED_LDST_RETIRED, L2D_CACHE, INST_SPEC, TTBR_WRITE_RETIRED,
+    BR_RETIRED, BR_MIS_PRED_RETIRED, LDREX_SPEC, STREX_PASS_SPEC,
+    STREX_FAIL_SPEC, STREX_SPEC, LD_SPEC, ST_SPEC, LDST_SPEC, DP_SPEC, ASE_SPEC,
+    VFP_SPEC, PC_WRITE_SPEC, CRYPTO_SPEC, BR_IMMED_SPEC, BR_RETURN_SPEC,
+    BR_INDIRECT_SPEC, ISB_SPEC, DSB_SPEC, DMB_SPEC, EXC_UNDEF, EXC_SVC,
+    EXC_PABORT, EXC_DABORT, EXC_IRQ, EXC_FIQ, EXC_SMC, EXC_HVC,
+    EXC_TRAP_PABORT, EXC_TRAP_DABORT, EXC_TRAP_OTHER, EXC_TRAP_IRQ,
+    EXC_TRAP_FIQ, SVE_INST_RETIRED, SVE_INST_SPEC,
+};
+
+/* What "speculatively executed" means for TCG, which speculates nothing */
+static const uint16_t same[][2] = {
+    { INST_SPEC, INST_RETIRED },
+    { LD_SPEC, LD_RETIRED },
+    { ST_SPEC, ST_RETIRED },
+    { PC_WRITE_SPEC, PC_WRITE_RETIRED },
+    { BR_IMMED_SPEC, BR_IMMED_RETIRED },
+    { BR_RETURN_SPEC, BR_RETURN_RETIRED },
+    { SVE_INST_SPEC, SVE_INST_RETIRED },
+};
+
+static const uint32_t vector_skip[] = {
+    0xd5384025,     /*     mrs x5, elr_el1 */
+    0x910010a5,     /*     add x5, x5, #4 */
+    0xd5184025,     /*     msr elr_el1, x5 */
+    0xd69f03e0,     /*     eret */
+};
+
+static const uint32_t vector_to_x9[] = {
+    0xd5184029,     /*     msr elr_el1, x9 */
+    0xd28078a5,     /*     mov x5, #0x3c5 */
+    0xd5184005,     /*     msr spsr_el1, x5 */
+    0xd69f03e0,     /*     eret */
+};
+
+static const uint32_t udf[] = {
+    0x00000000,     /*     udf #0 */
+};
+
+static const uint32_t code_el0[] = {
+    0x100000a9,     /*     adr x9, 1f */
+    0x91400a64,     /*     add x4, x19, #2, lsl #12 */
+    0xd5184024,     /*     msr elr_el1, x4 */
+    0xd5184000,     /*     msr spsr_el1, x0 */
+    0xd69f03e0,     /*     eret */
+    0xd503201f,     /* 1:  nop */
+};
+
+static const uint32_t branches[] = {
+    0xd2800062,     /*     mov x2, #3 */
+    0xf1000442,     /* 1:  subs x2, x2, #1 */
+    0x54ffffe1,     /*     b.ne 1b */
+    0xb4000042,     /*     cbz x2, 2f */
+    0xd503201f,     /*     nop */
+    0x37000062,     /* 2:  tbnz x2, #0, 3f */
+    0x35000042,     /*     cbnz w2, 3f */
+    0x5400002e,     /*     b.al 3f */
+    0xaa1e03e4,     /* 3:  mov x4, x30 */
+    0x14000002,     /*     b 5f */
+    0xd65f03c0,     /* 4:  ret */
+    0x97ffffff,     /* 5:  bl 4b */
+    0x10ffffc3,     /*     adr x3, 4b */
+    0xd63f0060,     /*     blr x3 */
+    0x10000043,     /*     adr x3, 6f */
+    0xd61f0060,     /*     br x3 */
+    0xaa0403fe,     /* 6:  mov x30, x4 */
+};
+
+static const uint32_t loads_stores[] = {
+    0x91400e63,     /*     add x3, x19, #3, lsl #12 */
+    0xf9400064,     /*     ldr x4, [x3] */
+    0x39400464,     /*     ldrb w4, [x3, #1] */
+    0xb8810464,     /*     ldrsw x4, [x3], #16 */
+    0xa9401464,     /*     ldp x4, x5, [x3] */
+    0x3dc00060,     /*     ldr q0, [x3] */
+    0xf8408064,     /*     ldur x4, [x3, #8] */
+    0x18000104,     /*     ldr w4, 1f */
+    0xc8dffc64,     /*     ldar x4, [x3] */
+    0xf8bfc064,     /*     ldapr x4, [x3] */
+    0x4c40a860,     /*     ld1 {v0.4s, v1.4s}, [x3] */
+    0x4d40c860,     /*     ld1r {v0.4s}, [x3] */
+    0xf9000064,     /*     str x4, [x3] */
+    0x38002c64,     /*     strb w4, [x3, #2]! */
+    0x7800e464,     /*     strh w4, [x3], #14 */
+    0xa9001464,     /* 1:  stp x4, x5, [x3] */
+    0x3d800060,     /*     str q0, [x3] */
+    0xa8001464,     /*     stnp x4, x5, [x3] */
+    0xc89ffc64,     /*     stlr x4, [x3] */
+    0xb8004064,     /*     stur w4, [x3, #4] */
+    0x0d009060,     /*     st1 {v0.s}[1], [x3] */
+    0xf9800060,     /*     prfm pldl1keep, [x3] */
+    0xf8a46860,     /*     prfm pldl1keep, [x3, x4] */
+    0xf8240065,     /*     ldadd x4, x5, [x3] */
+    0xb8e48065,     /*     swpal w4, w5, [x3] */
+    0xc8a47c65,     /*     cas x4, x5, [x3] */
+    0x48247c66,     /*     casp x4, x5, x6, x7, [x3] */
+};
+
+static const uint32_t exclusive[] = {
+    0x91400e63,     /*     add x3, x19, #3, lsl #12 */
+    0xc85f7c64,     /*     ldxr x4, [x3] */
+    0xc8057c64,     /*     stxr w5, x4, [x3] */
+    0xc8057c64,     /*     stxr w5, x4, [x3] */
+    0x085ffc64,     /*     ldaxrb w4, [x3] */
+    0xd5033f5f,     /*     clrex */
+    0x0805fc64,     /*     stlxrb w5, w4, [x3] */
+    0xc87f1864,     /*     ldxp x4, x6, [x3] */
+    0xc8251864,     /*     stxp w5, x4, x6, [x3] */
+};
+
+static const uint32_t classes[] = {
+    0x8b040062,     /*     add x2, x3, x4 */
+    0xd2800025,     /*     movz x5, #1 */
+    0x10000006,     /*     adr x6, . */
+    0x9ac50ca5,     /*     sdiv x5, x5, x5 */
+    0x9b0514a5,     /*     madd x5, x5, x5, x5 */
+    0x9a8610a5,     /*     csel x5, x5, x6, ne */
+    0xdac000a5,     /*     rbit x5, x5 */
+    0x9ac54ca5,     /*     crc32x w5, w5, x5 */
+    0x1e622820,     /*     fadd d0, d1, d2 */
+    0x9e660005,     /*     fmov x5, d0 */
+    0x9e6200a0,     /*     scvtf d0, x5 */
+    0x1e212000,     /*     fcmp s0, s1 */
+    0x1f020c20,     /*     fmadd s0, s1, s2, s3 */
+    0x4ea28420,     /*     add v0.4s, v1.4s, v2.4s */
+    0x4e62d420,     /*     fadd v0.2d, v1.2d, v2.2d */
+    0x5ee28420,     /*     add d0, d1, d2 */
+    0x4e040ca0,     /*     dup v0.4s, w5 */
+    0x0e22e020,     /*     pmull v0.8h, v1.8b, v2.8b */
+    0x4e284820,     /*     aese v0.16b, v1.16b */
+    0x5e024020,     /*     sha256h q0, q1, v2.4s */
+    0xd5033fdf,     /*     isb */
+    0xd5033f9f,     /*     dsb sy */
+    0xd5033a9f,     /*     dsb ishst */
+    0xd5033bbf,     /*     dmb ish */
+    0xd5033fbf,     /*     dmb sy */
+    0xd5033ebf,     /*     dmb st */
+    0xd503201f,     /*     nop */
+    0xd503203f,     /*     yield */
+    0xd53b4205,     /*     mrs x5, nzcv */
+    0xd51b4205,     /*     msr nzcv, x5 */
+};
+
+static const uint32_t sve[] = {
+    0x91400e63,     /*     add x3, x19, #3, lsl #12 */
+    0x2518e3e0,     /*     ptrue p0.b */
+    0xa400a060,     /*     ld1b { z0.b }, p0/z, [x3] */
+    0x04200000,     /*     add z0.b, z0.b, z0.b */
+    0xe400e060,     /*     st1b { z0.b }, p0, [x3] */
+    0x85804061,     /*     ldr z1, [x3] */
+    0x0420e3e4,     /*     cntb x4 */
+    0x85c00060,     /*     prfb pldl1keep, p0, [x3] */
+};
+
+static const uint32_t context[] = {
+    0xd538d024,     /*     mrs x4, contextidr_el1 */
+    0xd518d024,     /*     msr contextidr_el1, x4 */
+    0xd5382004,     /*     mrs x4, ttbr0_el1 */
+    0xd5182004,     /*     msr ttbr0_el1, x4 */
+    0xd5382024,     /*     mrs x4, ttbr1_el1 */
+    0xd5182024,     /*     msr ttbr1_el1, x4 */
+    0xd518201f,     /*     msr ttbr0_el1, xzr */
+    0xd518d084,     /*     msr tpidr_el1, x4 */
+};
+
+static const uint32_t abort_load[] = {
+    0xd2c20006,     /*     mov x6, #0x100000000000 */
+    0xf9400264,     /*     ldr x4, [x19] */
+    0xf94000c4,     /*     ldr x4, [x6] */
+    0xf9400264,     /*     ldr x4, [x19] */
+};
+
+static const uint32_t abort_jump[] = {
+    0xd2c20006,     /*     mov x6, #0x100000000000 */
+    0x10000049,     /*     adr x9, 1f */
+    0xd61f00c0,     /*     br x6 */
+    0xd503201f,     /* 1:  nop */
+};
+
+static const uint32_t psci_version[] = {
+    0x52b08000,     /*     mov w0, #0x84000000 */
+    0xd4000002,     /*     hvc #0 */
+};
+
+static const uint32_t el0_events[] = {
+    0xf9400264,     /*     ldr x4, [x19] */
+    0x14000001,     /*     b 1f */
+    0xd4000001,     /* 1:  svc #0 */
+};
+
+static const uint32_t el0_trap_write[] = {
+    0xf9400264,     /*     ldr x4, [x19] */
+    0xd518d024,     /*     msr contextidr_el1, x4 */
+    0xf9400264,     /*     ldr x4, [x19] */
+};
+
+static const uint32_t a32_events[] = {
+    0xe28f1c02,     /*     add r1, pc, #0x200 */
+    0xe1500000,     /*     cmp r0, r0 */
+    0x15912000,     /*     ldrne r2, [r1] */
+    0x05912000,     /*     ldreq r2, [r1] */
+    0x15812000,     /*     strne r2, [r1] */
+    0x05812004,     /*     streq r2, [r1, #4] */
+    0xe891000c,     /*     ldm r1, {r2, r3} */
+    0x1881000c,     /*     stmne r1, {r2, r3} */
+    0xe1c120f0,     /*     strd r2, r3, [r1] */
+    0xe1c120d0,     /*     ldrd r2, r3, [r1] */
+    0x1a000001,     /*     bne 1f */
+    0x0a000000,     /*     beq 1f */
+    0xe320f000,     /*     nop */
+    0xeb000000,     /* 1:  bl 2f */
+    0xea000001,     /*     b 4f */
+    0x112fff1e,     /* 2:  bxne lr */
+    0x012fff1e,     /*     bxeq lr */
+    0xe28f400c,     /* 4:  add r4, pc, #12 */
+    0xe5814000,     /*     str r4, [r1] */
+    0x1591f000,     /*     ldrne pc, [r1] */
+    0xe591f000,     /*     ldr pc, [r1] */
+    0xe320f000,     /*     nop */
+    0xe1912f9f,     /* 5:  ldrex r2, [r1] */
+    0x11813f92,     /*     strexne r3, r2, [r1] */
+    0xe1813f92,     /*     strex r3, r2, [r1] */
+    0xe1813f92,     /*     strex r3, r2, [r1] */
+    0xee300a81,     /*     vadd.f32 s0, s1, s2 */
+    0x1e300a81,     /*     vaddne.f32 s0, s1, s2 */
+    0xf2220844,     /*     vadd.i32 q0, q1, q2 */
+    0xed910b00,     /*     vldr d0, [r1] */
+    0xf421078f,     /*     vld1.32 {d0}, [r1] */
+    0xf3b00302,     /*     aese.8 q0, q1 */
+    0x10020493,     /*     mulne r2, r3, r4 */
+    0xe1a0500f,     /*     mov r5, pc */
+    0x0285f000,     /*     addeq pc, r5, #0 */
+    0xf57ff05f,     /*     dmb sy */
+    0xf57ff06f,     /*     isb sy */
+    0xef000000,     /*     svc #0 */
+};
+
+static const uint16_t thumb_events[] = {
+    0xf20f, 0x2100,  /*     add r1, pc, #512 */
+    0x468d,          /*     mov sp, r1 */
+    0x2300,          /*     movs r3, #0 */
+    0x4280,          /*     cmp r0, r0 */
+    0xbf05,          /*     ittet eq */
+    0x4602,          /*     moveq r2, r0 */
+    0x680a,          /*     ldreq r2, [r1] */
+    0x680a,          /*     ldrne r2, [r1] */
+    0x604a,          /*     streq r2, [r1, #4] */
+    0xbf1c,          /*     itt ne */
+    0xf8c1, 0x2000,  /*     strne.w r2, [r1] */
+    0x4770,          /*     bxne lr */
+    0xb103,          /*     cbz r3, 1f */
+    0xbf00,          /*     nop */
+    0xb913,          /* 1:  cbnz r3, 1f */
+    0xd101,          /*     bne 1f */
+    0xd000,          /*     beq 1f */
+    0xbf00,          /*     nop */
+    0xf000, 0xf801,  /* 1:  bl 2f */
+    0xe001,          /*     b 3f */
+    0xb500,          /* 2:  push {lr} */
+    0xbd00,          /*     pop {pc} */
+    0x467c,          /* 3:  mov r4, pc */
+    0xe8df, 0xf003,  /*     tbb [pc, r3] */
+    0x0001,          /*     .short 0x0001 */
+    0xe9d1, 0x6700,  /*     ldrd r6, r7, [r1] */
+    0xe851, 0x6f00,  /*     ldrex r6, [r1] */
+    0xe841, 0x6700,  /*     strex r7, r6, [r1] */
+    0xf891, 0xf000,  /*     pld [r1] */
+    0xef22, 0x0844,  /*     vadd.i32 q0, q1, q2 */
+    0xee31, 0x0b02,  /*     vadd.f64 d0, d1, d2 */
+    0xf901, 0x078f,  /*     vst1.32 {d0}, [r1] */
+    0xf000, 0x8001,  /*     beq.w 4f */
+    0xbf00,          /*     nop */
+    0xf3bf, 0x8f4f,  /* 4:  dsb sy */
+    0xdf00,          /*     svc #0 */
+};
+
+static const uint32_t until_load[] = {
+    0xf9400265,     /* 1:  ldr x5, [x19] */
+    0xd53b9e64,     /*     mrs x4, pmovsset_el0 */
+    0xb4ffffc4,     /*     cbz x4, 1b */
+    0xd53be800,     /*     mrs x0, pmevcntr0_el0 */
+    0xd65f03c0,     /*     ret */
+};
+
+static const uint32_t until_branch[] = {
+    0xd53b9e64,     /* 1:  mrs x4, pmovsset_el0 */
+    0xb4ffffe4,     /*     cbz x4, 1b */
+    0xd53be800,     /*     mrs x0, pmevcntr0_el0 */
+    0xd65f03c0,     /*     ret */
+};
+
+static const uint32_t until_strex[] = {
+    0xd5033f5f,     /* 1:  clrex */
+    0xc8057e64,     /*     stxr w5, x4, [x19] */
+    0x910004c6,     /*     add x6, x6, #1 */
+    0xd53b9e64,     /*     mrs x4, pmovsset_el0 */
+    0xb4ffff84,     /*     cbz x4, 1b */
+    0xd53be800,     /*     mrs x0, pmevcntr0_el0 */
+    0xd65f03c0,     /*     ret */
+};
+
+static const uint32_t until_svc[] = {
+    0x52800c87,     /*     mov w7, #100 */
+    0x710004e7,     /* 1:  subs w7, w7, #1 */
+    0x54ffffe1,     /*     b.ne 1b */
+    0x52800c87,     /*     mov w7, #100 */
+    0xd4000001,     /*     svc #0 */
+    0xd53b9e64,     /*     mrs x4, pmovsset_el0 */
+    0xb4ffff64,     /*     cbz x4, 1b */
+    0xd53be800,     /*     mrs x0, pmevcntr0_el0 */
+    0xd65f03c0,     /*     ret */
+};
+
+static const uint32_t until_barrier[] = {
+    0x52807d07,     /*     mov w7, #1000 */
+    0x710004e7,     /* 1:  subs w7, w7, #1 */
+    0x54ffffe1,     /*     b.ne 1b */
+    0x52807d07,     /*     mov w7, #1000 */
+    0xd5033f9f,     /*     dsb sy */
+    0xd53b9e64,     /*     mrs x4, pmovsset_el0 */
+    0xb4ffff64,     /*     cbz x4, 1b */
+    0xd53be800,     /*     mrs x0, pmevcntr0_el0 */
+    0xd65f03c0,     /*     ret */
+};
+
+static const uint32_t vector_return[] = {
+    0xd69f03e0,     /*     eret */
+};
+
+static const uint32_t work[] = {
+    0x91400e63,     /*     add x3, x19, #3, lsl #12 */
+    0xf9400064,     /* 1:  ldr x4, [x3] */
+    0xf9400065,     /*     ldr x5, [x3] */
+    0xf9000065,     /*     str x5, [x3] */
+    0x8b0600c6,     /*     add x6, x6, x6 */
+    0x1e602800,     /*     fadd d0, d0, d0 */
+    0xf1000400,     /*     subs x0, x0, #1 */
+    0x54ffff41,     /*     b.ne 1b */
+    0xd65f03c0,     /*     ret */
+};
+
+typedef struct Count {
+    uint16_t event;
+    uint16_t count;
+} Count;
+
+static const struct {
+    const char *name;
+    const uint32_t *code;
+    size_t n;
+    const uint32_t *vector;         /* at all synchronous exceptions */
+    const void *el0;                /* what code_el0 calls */
+    size_t el0_size;
+    uint64_t spsr;                  /* of EL0 */
+    /* Without what is the same, and without the instruction that stops it */
+    Count expect[24];
+} codes[] = {
+#define CODE(x)     .code = (x), .n = ARRAY_SIZE(x)
+#define EL0(x)      CODE(code_el0), .vector = vector_to_x9, \
+                    .el0 = (x), .el0_size = sizeof(x)
+/* code_el0 and vector_to_x9 */
+#define EL1_INSTS   10
+#define EL1_DATA    3
+#define EL1_ERETS   2
+    {
+        "branches", CODE(branches), .expect = {
+            { INST_RETIRED, 21 },
+            /* b.ne 3 times, cbz, tbnz, cbnz, b.al, b, bl; ret, blr, ret, br */
+            { BR_RETIRED, 9 + 4 },
+            { BR_IMMED_RETIRED, 9 },
+            { BR_INDIRECT_SPEC, 4 },
+            { BR_RETURN_RETIRED, 2 },
+            /* not the last b.ne, tbnz, cbnz */
+            { PC_WRITE_RETIRED, 13 - 3 },
+            /* mov, subs 3 times, mov, adr, adr, mov */
+            { DP_SPEC, 8 },
+        }
+    }, {
+        "loads-stores", CODE(loads_stores), .expect = {
+            /* 11 loads, 9 stores, 4 of both, 2 prefetches, and the add */
+            { INST_RETIRED, 11 + 9 + 4 + 2 + 1 },
+            { LD_RETIRED, 11 + 4 },
+            { ST_RETIRED, 9 + 4 },
+            { LDST_SPEC, 11 + 9 + 4 },
+            { DP_SPEC, 1 },
+        }
+    }, {
+        "exclusive", CODE(exclusive), .expect = {
+            { INST_RETIRED, 9 },
+            { LD_RETIRED, 3 },
+            { ST_RETIRED, 4 },
+            { LDST_SPEC, 7 },
+            { LDREX_SPEC, 3 },
+            { STREX_SPEC, 4 },
+            /* The second stxr and, after the clrex, stlxrb fail */
+            { STREX_PASS_SPEC, 2 },
+            { STREX_FAIL_SPEC, 2 },
+            { DP_SPEC, 1 },
+        }
+    }, {
+        "classes", CODE(classes), .expect = {
+            { INST_RETIRED, 8 + 5 + 5 + 2 + 6 + 4 },
+            { DP_SPEC, 8 },
+            { VFP_SPEC, 5 },
+            { ASE_SPEC, 5 },
+            { CRYPTO_SPEC, 2 },
+            { ISB_SPEC, 1 },
+            { DSB_SPEC, 2 },
+            { DMB_SPEC, 3 },
+        }
+    }, {
+        "sve", CODE(sve), .expect = {
+            { INST_RETIRED, 8 },
+            { SVE_INST_RETIRED, 7 },
+            { LD_RETIRED, 2 },
+            { ST_RETIRED, 1 },
+            { LDST_SPEC, 3 },
+            { DP_SPEC, 1 },
+        }
+    }, {
+        "context", CODE(context), .expect = {
+            { INST_RETIRED, 8 },
+            { CID_WRITE_RETIRED, 1 },
+            { TTBR_WRITE_RETIRED, 3 },
+        }
+    }, {
+        /* What aborts is no load */
+        "abort-load", CODE(abort_load), .vector = vector_skip, .expect = {
+            { INST_RETIRED, 3 + 4 },
+            { LD_RETIRED, 2 },
+            { LDST_SPEC, 2 },
+            { DP_SPEC, 1 + 1 },
+            { PC_WRITE_RETIRED, 1 },
+            { EXC_TAKEN, 1 },
+            { EXC_DABORT, 1 },
+            { EXC_RETURN, 1 },
+        }
+    }, {
+        /* The branch has retired */
+        "abort-jump", CODE(abort_jump), .vector = vector_to_x9, .expect = {
+            { INST_RETIRED, 4 + 4 },
+            { BR_RETIRED, 1 },
+            { BR_INDIRECT_SPEC, 1 },
+            { PC_WRITE_RETIRED, 1 + 1 },
+            { DP_SPEC, 2 + 1 },
+            { EXC_TAKEN, 1 },
+            { EXC_PABORT, 1 },
+            { EXC_RETURN, 1 },
+        }
+    }, {
+        "undef", CODE(udf), .vector = vector_skip, .expect = {
+            { INST_RETIRED, 4 },
+            { DP_SPEC, 1 },
+            { PC_WRITE_RETIRED, 1 },
+            { EXC_TAKEN, 1 },
+            { EXC_UNDEF, 1 },
+            { EXC_RETURN, 1 },
+        }
+    }, {
+        /* QEMU is the firmware, and does not return by ERET */
+        "psci", CODE(psci_version), .expect = {
+            { INST_RETIRED, 2 },
+            { DP_SPEC, 1 },
+            { EXC_TAKEN, 1 },
+            { EXC_HVC, 1 },
+        }
+    }, {
+        "el0", EL0(el0_events), .spsr = SPSR_EL0_64, .expect = {
+            { INST_RETIRED, 3 + EL1_INSTS },
+            { LD_RETIRED, 1 },
+            { LDST_SPEC, 1 },
+            { BR_RETIRED, 1 },
+            { BR_IMMED_RETIRED, 1 },
+            { PC_WRITE_RETIRED, 1 + EL1_ERETS },
+            { DP_SPEC, EL1_DATA },
+            { EXC_TAKEN, 1 },
+            { EXC_SVC, 1 },
+            { EXC_RETURN, EL1_ERETS },
+        }
+    }, {
+        /* EL0 may not write CONTEXTIDR_EL1 */
+        "el0-undef", EL0(el0_trap_write), .spsr = SPSR_EL0_64, .expect = {
+            { INST_RETIRED, 1 + EL1_INSTS },
+            { LD_RETIRED, 1 },
+            { LDST_SPEC, 1 },
+            { PC_WRITE_RETIRED, EL1_ERETS },
+            { DP_SPEC, EL1_DATA },
+            { EXC_TAKEN, 1 },
+            { EXC_UNDEF, 1 },
+            { EXC_RETURN, EL1_ERETS },
+        }
+    }, {
+        /* Instructions whose condition fails count only as branches */
+        "a32", EL0(a32_events), .spsr = SPSR_EL0_32, .expect = {
+            { INST_RETIRED, 36 + EL1_INSTS },
+            /* ldreq, ldm, ldrd, ldr pc, ldrex, vldr, vld1 */
+            { LD_RETIRED, 7 },
+            /* streq, strd, str, strex, strex */
+            { ST_RETIRED, 5 },
+            { LDST_SPEC, 12 },
+            /* bne, beq, bl, b; bxne, bxeq, ldrne pc, ldr pc, addeq pc */
+            { BR_RETIRED, 4 + 5 },
+            { BR_IMMED_RETIRED, 4 },
+            { BR_INDIRECT_SPEC, 3 },
+            { BR_RETURN_RETIRED, 1 },
+            { PC_WRITE_RETIRED, 3 + 3 + EL1_ERETS },
+            /* add, cmp, add, mov */
+            { DP_SPEC, 4 + EL1_DATA },
+            { VFP_SPEC, 1 },
+            { ASE_SPEC, 1 },
+            { CRYPTO_SPEC, 1 },
+            { LDREX_SPEC, 1 },
+            { STREX_SPEC, 2 },
+            { STREX_PASS_SPEC, 1 },
+            { STREX_FAIL_SPEC, 1 },
+            { DMB_SPEC, 1 },
+            { ISB_SPEC, 1 },
+            { EXC_TAKEN, 1 },
+            { EXC_SVC, 1 },
+            { EXC_RETURN, EL1_ERETS },
+        }
+    }, {
+        "t32", EL0(thumb_events), .spsr = SPSR_EL0_T32, .expect = {
+            { INST_RETIRED, 32 + EL1_INSTS },
+            /* ldreq, pop, tbb, ldrd, ldrex */
+            { LD_RETIRED, 5 },
+            /* streq, push, strex, vst1 */
+            { ST_RETIRED, 4 },
+            { LDST_SPEC, 9 },
+            /* cbz, cbnz, bne, beq, bl, b, beq.w; bxne, pop, tbb */
+            { BR_RETIRED, 7 + 3 },
+            { BR_IMMED_RETIRED, 7 },
+            { BR_INDIRECT_SPEC, 2 },
+            { BR_RETURN_RETIRED, 1 },
+            { PC_WRITE_RETIRED, 5 + 2 + EL1_ERETS },
+            /* add, mov, movs, cmp, moveq, mov */
+            { DP_SPEC, 6 + EL1_DATA },
+            { VFP_SPEC, 1 },
+            { ASE_SPEC, 1 },
+            { LDREX_SPEC, 1 },
+            { STREX_SPEC, 1 },
+            { STREX_PASS_SPEC, 1 },
+            { DSB_SPEC, 1 },
+            { EXC_TAKEN, 1 },
+            { EXC_SVC, 1 },
+            { EXC_RETURN, EL1_ERETS },
+        }
+    },
+};
+
+static uint64_t expected(unsigned code, uint16_t event)
+{
+    for (int i = 0; i < ARRAY_SIZE(same); i++) {
+        event = event == same[i][0] ? same[i][1] : event;
+    }
+    for (int i = 0; i < ARRAY_SIZE(codes[code].expect); i++) {
+        const Count *c = &codes[code].expect[i];
+
+        if (c->count && c->event == event) {
+            /* The instruction that stops counting counts */
+            return c->count + (event == INST_RETIRED);
+        }
+    }
+    return 0;
+}
+
+static Pmcu events_init(const char *args)
+{
+    g_autofree char *all = g_strdup_printf("-cpu max,pmu-counters=%d %s",
+                                           COUNTERS, args);
+    Pmcu p = guest_init(all);
+
+    guest_write(&p, 0, CPACR_EL1, CPACR_FP_SVE);
+    guest_write(&p, 0, PMCR_EL0, PMCR_E | PMCR_LC | PMCR_LP);
+    return p;
+}
+
+static void run_code(const Pmcu *p, unsigned code)
+{
+    uint32_t insns[80];
+    size_t n = 0;
+
+    insns[n++] = INSN_COUNTERS_MASK;
+    insns[n++] = INSN_COUNT_ON;
+    memcpy(&insns[n], codes[code].code, 4 * codes[code].n);
+    n += codes[code].n;
+    insns[n++] = INSN_COUNT_OFF;
+    insns[n++] = INSN_RET;
+    guest_call(p, 0, codes[code].spsr, insns, n);
+}
+
+/* Count events[from] and so on, one in each counter of @counters (a mask) */
+static void count_events(const Pmcu *p, unsigned code, unsigned from,
+                         uint32_t counters)
+{
+    unsigned e = from;
+
+    for (int c = 0; c < COUNTERS; c++) {
+        if (counters & (1u << c)) {
+            guest_write(p, 0, PMEVTYPER_EL0(c), events[e % ARRAY_SIZE(events)]);
+            guest_write(p, 0, PMEVCNTR_EL0(c), 0);
+            e++;
+        } else {
+            guest_write(p, 0, PMEVTYPER_EL0(c), EV_NULL);
+        }
+    }
+    run_code(p, code);
+    e = from;
+    for (int c = 0; c < COUNTERS; c++) {
+        if (counters & (1u << c)) {
+            uint16_t event = events[e % ARRAY_SIZE(events)];
+            uint64_t count = guest_read(p, 0, PMEVCNTR_EL0(c));
+
+            if (count != expected(code, event)) {
+                g_test_message("%s: event 0x%x is %" PRIu64 " and not %"
+                               PRIu64, codes[code].name, event, count,
+                               expected(code, event));
+                g_test_fail();
+            }
+            e++;
+        }
+    }
+}
+
+static void put_code(const Pmcu *p, unsigned code)
+{
+    for (int v = VECTOR_EL1; v <= VECTOR_EL0_32; v += 0x200) {
+        if (codes[code].vector) {
+            guest_put(p, GUEST_VECTORS(0) + v, codes[code].vector, 4);
+        }
+    }
+    if (codes[code].el0) {
+        qtest_memwrite(p->qts, EL0_CODE, codes[code].el0,
+                       codes[code].el0_size);
+    }
+}
+
+static void test_exact(const void *args)
+{
+    Pmcu p = events_init(args);
+
+    for (int i = 0; i < ARRAY_SIZE(codes); i++) {
+        put_code(&p, i);
+        /* The last two have everything that the first two have counted. */
+        count_events(&p, i, 0, 0x7fffffff);
+        count_events(&p, i, ARRAY_SIZE(events) - COUNTERS, 0x7fffffff);
+        count_events(&p, i, 0, 0x7fffffff);
+    }
+    qtest_quit(p.qts);
+}
+
+/* Each event alone, and some together: what else counts changes nothing. */
+static void test_alone(void)
+{
+    Pmcu p = events_init("-accel tcg");
+
+    for (int i = 0; i < ARRAY_SIZE(codes); i++) {
+        put_code(&p, i);
+        for (int e = 0; e < ARRAY_SIZE(events); e++) {
+            count_events(&p, i, e, 1);
+        }
+        count_events(&p, i, i, 0x41);
+        count_events(&p, i, 3 * i, 0x40015);
+    }
+    qtest_quit(p.qts);
+}
+
+/* Call a function, with counter 0 counting @event from its first instruction */
+static uint64_t guest_until(const Pmcu *p, uint16_t event,
+                            const uint32_t *code, size_t n)
+{
+    uint32_t insns[20];
+
+    g_assert_cmpint(n + 1, <=, ARRAY_SIZE(insns));
+    insns[0] = 0xd51bec00;      /* msr pmevtyper0_el0, x0 */
+    memcpy(&insns[1], code, 4 * n);
+    return guest_call(p, 0, event, insns, n + 1);
+}
+
+/*
+ * The instruction that overflows a counter of 32 bits sets its flag, which the
+ * next one reads; and the interrupt.
+ */
+static void test_overflow(const void *args)
+{
+    static const struct {
+        uint16_t event;
+        uint16_t after;     /* is counted after the overflow */
+        const uint32_t *code;
+        size_t n;
+    } until[] = {
+        { LD_RETIRED, 0, until_load, ARRAY_SIZE(until_load) },
+        { LDST_SPEC, 0, until_load, ARRAY_SIZE(until_load) },
+        /* CBZ, also when it is not taken */
+        { BR_RETIRED, 1, until_branch, ARRAY_SIZE(until_branch) },
+        { BR_IMMED_SPEC, 1, until_branch, ARRAY_SIZE(until_branch) },
+        { PC_WRITE_RETIRED, 0, until_branch, ARRAY_SIZE(until_branch) },
+        { STREX_FAIL_SPEC, 0, until_strex, ARRAY_SIZE(until_strex) },
+        { STREX_SPEC, 0, until_strex, ARRAY_SIZE(until_strex) },
+        { EXC_SVC, 0, until_svc, ARRAY_SIZE(until_svc) },
+        { EXC_RETURN, 0, until_svc, ARRAY_SIZE(until_svc) },
+        { DSB_SPEC, 0, until_barrier, ARRAY_SIZE(until_barrier) },
+    };
+    Pmcu p = events_init(args);
+    g_autofree char *cpu = pmcu_find_device(p.qts, "max-arm-cpu", 0);
+
+    qtest_irq_intercept_out_named(p.qts, cpu, "pmu-interrupt");
+    guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL1, vector_return,
+              ARRAY_SIZE(vector_return));
+    guest_write(&p, 0, PMCR_EL0, PMCR_E | PMCR_LC);
+    guest_write(&p, 0, PMINTENSET_EL1, 1);
+    guest_write(&p, 0, PMCNTENSET_EL0, 1);
+    for (int i = 0; i < ARRAY_SIZE(until); i++) {
+        for (int n = 1; n < 300; n += 149) {
+            uint64_t count;
+
+            guest_write(&p, 0, PMEVTYPER_EL0(0), EV_NULL);
+            guest_write(&p, 0, PMOVSCLR_EL0, 1);
+            guest_write(&p, 0, PMEVCNTR_EL0(0), (uint32_t)-n);
+            g_assert_false(qtest_get_irq(p.qts, 0));
+            count = guest_until(&p, until[i].event, until[i].code, until[i].n);
+            g_test_message("event 0x%x, %d", until[i].event, n);
+            g_assert_cmphex(count & UINT32_MAX, ==, until[i].after);
+            g_assert_true(qtest_get_irq(p.qts, 0));
+        }
+    }
+    qtest_quit(p.qts);
+}
+
+/* PMEVTYPER<n>.P and .U: the code at EL0, and what is at EL1 */
+static void test_filter(void)
+{
+    Pmcu p = events_init("-accel tcg");
+    unsigned i = ARRAY_SIZE(codes) - 1;
+    static const Count user[] = {
+        /* all of the test; exceptions count where they come from */
+        { LD_RETIRED, 5 }, { BR_RETIRED, 10 }, { PC_WRITE_RETIRED, 7 },
+        { DP_SPEC, 6 }, { EXC_SVC, 1 }, { EXC_TAKEN, 1 }, { EXC_RETURN, 0 },
+    };
+    static const Count kernel[] = {
+        { LD_RETIRED, 0 }, { BR_RETIRED, 0 }, { PC_WRITE_RETIRED, EL1_ERETS },
+        { DP_SPEC, EL1_DATA }, { EXC_SVC, 0 }, { EXC_TAKEN, 0 },
+        { EXC_RETURN, EL1_ERETS },
+    };
+
+    g_assert_cmpstr(codes[i].name, ==, "t32");
+    put_code(&p, i);
+    for (int e = 0; e < ARRAY_SIZE(user); e++) {
+        g_assert_cmpint(user[e].event, ==, kernel[e].event);
+        guest_write(&p, 0, PMEVTYPER_EL0(2 * e), user[e].event | FILTER_P);
+        guest_write(&p, 0, PMEVTYPER_EL0(2 * e + 1), user[e].event | FILTER_U);
+        guest_write(&p, 0, PMEVCNTR_EL0(2 * e), 0);
+        guest_write(&p, 0, PMEVCNTR_EL0(2 * e + 1), 0);
+    }
+    run_code(&p, i);
+    for (int e = 0; e < ARRAY_SIZE(user); e++) {
+        g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(2 * e)), ==,
+                        user[e].count);
+        g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(2 * e + 1)), ==,
+                        kernel[e].count);
+    }
+    qtest_quit(p.qts);
+}
+
+/* PMCEID has a bit for each common event that has a value, and no other */
+static void test_pmceid(const void *cpu)
+{
+    g_autofree char *args = g_strdup_printf("-accel tcg -cpu %s",
+                                            (const char *)cpu);
+    /* SW_INCR and CPU_CYCLES; STALL_*, which are 0, are as of PMUv3p1, p4 */
+    uint64_t id[2] = { 0x20001, g_str_equal(cpu, "cortex-a57") ? 0 :
+                                g_str_equal(cpu, "a64fx") ? 0x18 :
+                                0x10000018 };
+    Pmcu p = guest_init(args);
+
+    for (int e = 0; e < ARRAY_SIZE(events); e++) {
+        if (events[e] < 0x40 && events[e] != UNALIGNED_LDST_RETIRED &&
+            events[e] != L2D_CACHE && events[e] != BR_MIS_PRED_RETIRED) {
+            id[events[e] >> 5] |= BIT_ULL(events[e] & 31);
+        }
+    }
+    g_assert_cmphex(guest_read(&p, 0, PMCEID0_EL0), ==, id[0]);
+    g_assert_cmphex(guest_read(&p, 0, PMCEID1_EL0), ==, id[1]);
+    qtest_quit(p.qts);
+}
+
+/*
+ * The PMCU samples a CPU that runs a loop. In all records together, the events
+ * have the same ratios as in the loop.
+ */
+static void test_pmcu(const void *args)
+{
+    /* In each turn of the loop, for 8 counters */
+    static const Count turn[] = {
+        { INST_RETIRED, 7 }, { LD_RETIRED, 2 }, { ST_RETIRED, 1 },
+        { LDST_SPEC, 3 }, { DP_SPEC, 2 }, { VFP_SPEC, 1 }, { BR_RETIRED, 1 },
+        { BR_INDIRECT_SPEC, 0 },
+    };
+    const unsigned records = 50, size = 8 * 8 * (2 + ARRAY_SIZE(turn));
+    /* With -icount all is exact, but a turn is cut; else by a block */
+    const unsigned slack = g_strrstr(args, "icount") ? 1 : 512;
+    Pmcu p = events_init(args);
+    PmcuRun run = { PMCU_RUN_DEFAULT };
+    uint64_t sum[ARRAY_SIZE(turn)] = { };
+
+    for (int e = 0; e < ARRAY_SIZE(turn); e++) {
+        qtest_writel(p.qts, EVENT_BASE + 4 * e, turn[e].event);
+    }
+    run.ev_len = run.nr_pmu = ARRAY_SIZE(turn);
+    run.nr_loop = records;
+    guest_start(&p, 0, 1ULL << 40, work, ARRAY_SIZE(work));
+    /* The CPU is between two instructions when it starts to count */
+    qtest_qmp_assert_success(p.qts, "{'execute': 'stop'}");
+    pmcu_start(&p, &run);
+    qtest_qmp_assert_success(p.qts, "{'execute': 'cont'}");
+    pmcu_wait_stored(&p, records);
+    for (int r = 0; r < records; r++) {
+        for (int e = 0; e < ARRAY_SIZE(turn); e++) {
+            sum[e] += qtest_readq(p.qts, STORE_BASE + size * r + 64 * (e + 1));
+        }
+    }
+    for (int e = 0; e < ARRAY_SIZE(turn); e++) {
+        g_test_message("event 0x%x: %" PRIu64, turn[e].event, sum[e]);
+        g_assert_cmpint(llabs(sum[e] * 7 - sum[0] * turn[e].count), <=,
+                        7 * 7 * slack);
+    }
+    g_assert_cmpint(sum[0], >, 1000000);
+    qtest_quit(p.qts);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name, *args;
+    } modes[] = {
+        { "mttcg", "-accel tcg,thread=multi" },
+        { "one-insn-per-tb", "-accel tcg,one-insn-per-tb=on" },
+        { "icount", "-accel tcg -icount shift=0,sleep=off" },
+    };
+
+    g_test_init(&argc, &argv, NULL);
+    for (int i = 0; i < ARRAY_SIZE(modes); i++) {
+        g_autofree char *exact = g_strdup_printf("arm-pmu-events/exact/%s",
+                                                 modes[i].name);
+        g_autofree char *overflow =
+            g_strdup_printf("arm-pmu-events/overflow/%s", modes[i].name);
+
+        qtest_add_data_func(exact, modes[i].args, test_exact);
+        qtest_add_data_func(overflow, modes[i].args, test_overflow);
+    }
+    qtest_add_func("arm-pmu-events/alone", test_alone);
+    qtest_add_func("arm-pmu-events/filter", test_filter);
+    qtest_add_data_func("arm-pmu-events/pmceid/max", "max", test_pmceid);
+    qtest_add_data_func("arm-pmu-events/pmceid/a64fx", "a64fx", test_pmceid);
+    qtest_add_data_func("arm-pmu-events/pmceid/cortex-a57", "cortex-a57",
+                        test_pmceid);
+    qtest_add_data_func("arm-pmu-events/pmcu/mttcg", modes[0].args, test_pmcu);
+    qtest_add_data_func("arm-pmu-events/pmcu/icount", modes[2].args,
+                        test_pmcu);
+    return g_test_run();
+}
