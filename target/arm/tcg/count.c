@@ -26,16 +26,17 @@
 #include "tcg/tcg-temp-internal.h"
 
 /* A pattern has no arguments */
-typedef struct {
+typedef struct Nothing {
     int none;
-} arg_nothing;
+} Nothing;
+typedef Nothing arg_nothing;
 
 #include "decode-count-a64.c.inc"
 #include "decode-count-a32.c.inc"
 #include "decode-count-thumb.c.inc"
 
 #define COUNTS(NAME, LANES)                                     \
-    static bool trans_##NAME(DisasContext *s, arg_##NAME *a)    \
+    static bool trans_##NAME(DisasContext *s, Nothing *a)       \
     {                                                           \
         s->count_lanes = (LANES);                               \
         return true;                                            \
