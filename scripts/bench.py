@@ -1,7 +1,7 @@
 # Benchmarks of guests: configurations of QEMU beside a reference, as ratios.
 #
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What `pmu bench x86|power` share: run pairs of guests, and print a table of ratios.
+"""What `pmu bench arm|power|x86` share: run pairs of guests, and print a table of ratios.
 
 A time is what QEMU spent in user space on the host. For the speed of a guest at work, it is
 that of the vCPU's thread, which the others do not hold up on a host with a CPU for them.
@@ -48,8 +48,10 @@ class Config:
     needs: tuple = ()           # rows to be measured before
     slower: float = 1           # expected factor in time over the row that gave the period
     trips: bool = False         # measure round trips of an IPI, between two vCPUs
-    machine: str = ''           # one of POWER, instead of the x86 guest
-    work: bool = False          # on POWER: measure the work, and not the boot
+    arch: str = 'x86'           # which guest
+    machine: str = ''           # not of x86: the machine,
+    cpu: str = ''               # its CPU,
+    work: bool = False          # and whether to measure the work, and not the boot
     flash: bool = False         # on POWER: the image of the flash, that imc=on takes by itself
 
 
@@ -80,15 +82,17 @@ def command(config, scratch):
     """The QEMU command line of a configuration."""
     script = pathlib.Path(scratch) / 'run.sh'
     files = {WORK: guest.SOURCES / 'bench.sh'}
-    if config.machine:
+    if config.arch != 'x86':
         script.write_text(
             f"#!/bin/sh\n{config.command} sh -c 'echo @@work; sh {WORK}; echo @@done'\n"
             if config.work else '#!/bin/sh\nperf --version\n')
-        flash = f'file={qemu.binary("pc-bios/pnv-pnor/pnv-pnor-imc.bin")},format=raw,if=mtd'
+        flash = 'pc-bios/pnv-pnor/pnv-pnor-imc.bin'
+        drive = ['-drive', f'file={qemu.binary(flash)},format=raw,if=mtd,readonly=on'] \
+            if config.flash else []
         return boot.command(boot.Options(
-            'power', smp='1', machine=config.machine, run=script, files=files,
+            config.arch, smp='1', machine=config.machine, cpu=config.cpu, run=script, files=files,
             stock=config.kind == 'stock', append='norandmaps',
-            args=['-seed', '1'] + config.flash * ['-drive', f'{flash},readonly=on']), scratch)
+            args=['-seed', '1', *drive]), scratch)
     work = TRIPS if config.trips else f'sh {WORK}'
     script.write_text('#!/bin/sh\necho 0 > /proc/sys/kernel/perf_cpu_time_max_percent\n'
                       f'echo @@work\n{config.command} {work} && echo @@done\n')
@@ -111,7 +115,7 @@ def running(pid):
 
 def measure(config, cmd, *cpus):
     """One Run on these CPUs."""
-    log = ui.LOGS / f'bench-{"power" if config.machine else "x86"}.log'
+    log = ui.LOGS / f'bench-{config.arch}.log'
     output, marks = [], {}
     with subprocess.Popen(['taskset', '-c', ','.join(map(str, cpus)), *cmd],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -129,7 +133,7 @@ def measure(config, cmd, *cpus):
     output = b''.join(output)
     counts = {what.decode(): int(n) for n, what in re.findall(rb'withpmu: (\d+) (\S+)', output)}
     trip = re.search(rb'ipi: (\d+) ns', output)
-    marked = config.work or not config.machine
+    marked = config.work or config.arch == 'x86'
     if child.returncode or b'@@pmu-exit 0' not in output or 0 in counts.values() or \
             bool(counts) != config.command.startswith('withpmu') or len(marks) != 2 * marked or \
             bool(trip) != config.trips:

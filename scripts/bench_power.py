@@ -24,16 +24,16 @@ def boots(machine):
     The stock QEMU has no image of the flash unless it is given one, which firmware then reads:
     that takes time of its own.
     """
-    flash = Config('stock, with flash', 'stock', machine=machine, flash=True)
-    return ((Config(STOCK.name, 'stock', machine=machine),
-             (Config('imc=off', machine=f'{machine},imc=off', target=1.01), flash)),
-            (flash, (Config('imc=on', machine=f'{machine},imc=on', target=1.02),)))
+    flash = Config('stock, with flash', 'stock', arch='power', machine=machine, flash=True)
+    return ((Config(STOCK.name, 'stock', arch='power', machine=machine),
+             (Config('imc=off', arch='power', machine=f'{machine},imc=off', target=1.01), flash)),
+            (flash, (Config('imc=on', arch='power', machine=f'{machine},imc=on', target=1.02),)))
 
 
 def works(machine):
     """The same for work: speeds of 0.95 and 0.90 are targets."""
     event = {'powernv9': 'CPM_CS_INST_USER', 'powernv10': 'CPM_PROB_INST'}[machine]
-    common = {'machine': f'{machine},imc=on', 'work': True}
+    common = {'arch': 'power', 'machine': f'{machine},imc=on', 'work': True}
     record = 'perf record -q -c 1 -o /tmp/data -e trace_imc/trace_cycles/'
     return Config('imc=on, idle', **common), (
         Config('core_imc', command=f'perf stat -a -e core_imc/{event}/', target=1.053, **common),

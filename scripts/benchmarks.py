@@ -3,13 +3,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu bench`."""
 
+import bench_arm
 import bench_power
 import bench_x86
 import testing
 import ui
 from graph import graph
 
-GUESTS = {'x86': bench_x86, 'power': bench_power}
+GUESTS = {'arm': bench_arm, 'x86': bench_x86, 'power': bench_power}
 NAMES = ('hisi_pmcu', *GUESTS)
 
 
@@ -24,7 +25,7 @@ def selected(names, only):
         if not any(row in known for known in rows.values()):
             known = ', '.join(row for known in rows.values() for row in known)
             raise ui.Fail(f'--only {row}: no such row',
-                          f'the rows are {known}' if known else '--only is for x86 and power',
+                          f'the rows are {known}' if known else '--only is for arm, x86 and power',
                           status=2)
     return [name for name in NAMES
             if name in names and (not only or {*only} & {*rows.get(name, ())})]

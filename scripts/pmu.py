@@ -213,11 +213,11 @@ def parser():
     sub = command('bench', cmd_bench, 'measure speed; nothing fails because of a number',
                   '[--rounds N] [--only ROW[,ROW]] [BENCHMARK]...')
     sub.add_argument('--rounds', metavar='N', type=positive(int), default=5,
-                     help='of x86 and power (default: 5, about 8 minutes each)')
+                     help='of the guests (default: 5, about 8 minutes each)')
     sub.add_argument('--only', metavar='ROW[,ROW]', default='',
-                     help='only these rows of x86 and power, and what they need')
+                     help='only these rows of the guests, and what they need')
     sub.add_argument('names', nargs='*', metavar='BENCHMARK',
-                     help='hisi_pmcu, x86 or power (default: all)')
+                     help='hisi_pmcu, arm, x86 or power (default: all)')
 
     sub = command('build', cmd_build, 'build the custom QEMU and print where it is',
                   '[--stock] [--qemu-src DIR|TARBALL]')

@@ -94,7 +94,7 @@ class Select(unittest.TestCase):
 
     def test_benchmarks(self):
         """only benchmarks with one of the rows are run"""
-        for names, only, found in (([], [], ['hisi_pmcu', 'x86', 'power']),
+        for names, only, found in (([], [], ['hisi_pmcu', 'arm', 'x86', 'power']),
                                    (['power'], [], ['power']), ([], ['off'], ['x86']),
                                    ([], ['ipi', 'imc=on'], ['x86', 'power']),
                                    (['x86', 'power'], ['posting'], ['power'])):
@@ -104,7 +104,7 @@ class Select(unittest.TestCase):
         """an unknown row is refused in one line that lists the rows"""
         for names, only, text in ((['x86'], ['off', 'nope'], 'nope: no such row; .* off, idle, '),
                                   (['power'], ['off'], 'off: no such row; .* imc=off, '),
-                                  (['hisi_pmcu'], ['off'], 'for x86 and power'),
+                                  (['hisi_pmcu'], ['off'], 'for arm, x86 and power'),
                                   (['nope'], [], 'no benchmark nope')):
             with self.assertRaisesRegex(ui.Fail, text):
                 benchmarks.selected(names, only)
@@ -234,7 +234,7 @@ class Run(unittest.TestCase):
         self.assertEqual(whole.counts, {'cycles': 12, 'slots': 3})
         self.assertAlmostEqual(whole.rate('cycles') * whole.work, 12)
         work = self.measure('@@pmu-exit 0\n@@work\n',
-                            bench.Config('x', work=True, machine='powernv9'))
+                            bench.Config('x', arch='power', work=True, machine='powernv9'))
         self.assertEqual(work.seconds, work.threads)
         for seconds in (whole.seconds, whole.work, work.seconds):
             self.assertGreater(seconds, 0)
@@ -260,6 +260,7 @@ class Run(unittest.TestCase):
             with self.assertRaisesRegex(ui.Fail, '^x: the guest did not do its work'):
                 self.measure(output, status=status)
         with self.assertRaises(ui.Fail):
-            self.measure('@@pmu-exit 0\n', bench.Config('x', work=True, machine='powernv9'))
+            self.measure('@@pmu-exit 0\n',
+                         bench.Config('x', arch='power', work=True, machine='powernv9'))
         with self.assertRaises(ui.Fail):
             self.measure(good, bench.Config('x'))
