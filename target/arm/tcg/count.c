@@ -2,9 +2,8 @@
  * Arm translation: what each instruction counts, for the events of the PMU
  *
  * Each instruction is classified by its encoding alone, so that the counts are
- * the same on all hosts: count-a64.decode, count-a32.decode, and
- * count-thumb.decode tell what it is, and this file what that counts. Our
- * decisions, where the Arm ARM allows several:
+ * the same on all hosts: see count-kinds.c.inc. Our decisions, where the Arm
+ * ARM allows several:
  *
  *  - An atomic operation (LDADD, SWP, CAS, and CPY*) is a load and a store.
  *  - A prefetch is neither; DC ZVA is a store. So are stores of tags.
@@ -25,15 +24,11 @@
 #include "target/arm/pmu-internal.h"
 #include "tcg/tcg-temp-internal.h"
 
-/* A pattern has no arguments */
-typedef struct Nothing {
-    int none;
-} Nothing;
-typedef Nothing arg_nothing;
-
-#include "decode-count-a64.c.inc"
-#include "decode-count-a32.c.inc"
-#include "decode-count-thumb.c.inc"
+#define LANE        PMU_LANE
+#define DIRECT      (LANE(BR) | LANE(BR_IMMED))
+#define INDIRECT    (LANE(BR) | LANE(BR_INDIRECT) | LANE(PC_WRITE))
+#define LD          (LANE(LD) | LANE(LDST))
+#define ST          (LANE(ST) | LANE(LDST))
 
 #define COUNTS(NAME, LANES)                                     \
     static bool trans_##NAME(DisasContext *s, Nothing *a)       \
@@ -42,62 +37,10 @@ typedef Nothing arg_nothing;
         return true;                                            \
     }
 
-#define LANE        PMU_LANE
-#define DIRECT      (LANE(BR) | LANE(BR_IMMED))
-#define INDIRECT    (LANE(BR) | LANE(BR_INDIRECT) | LANE(PC_WRITE))
-#define LD          (LANE(LD) | LANE(LDST))
-#define ST          (LANE(ST) | LANE(LDST))
-
-COUNTS(NONE, 0)
-COUNTS(BRANCH, DIRECT | LANE(PC_WRITE))
-COUNTS(BRANCH_COND, DIRECT)
-COUNTS(JUMP, INDIRECT)
-COUNTS(RETURN, INDIRECT | LANE(BR_RETURN))
-COUNTS(ERET, LANE(PC_WRITE))
-COUNTS(LOAD, LD)
-COUNTS(LOAD_JUMP, LD | INDIRECT)
-COUNTS(LOAD_RETURN, LD | INDIRECT | LANE(BR_RETURN))
-COUNTS(LOAD_ERET, LD | LANE(PC_WRITE))
-COUNTS(STORE, ST)
-COUNTS(ATOMIC, LD | ST)
-COUNTS(LDREX, LD | LANE(LDREX))
-COUNTS(STREX, ST | LANE(STREX_PASS))
-COUNTS(DATA, LANE(DP))
-COUNTS(SIMD, LANE(ASE))
-COUNTS(VFP, LANE(VFP))
-COUNTS(CRYPTO, LANE(CRYPTO))
-COUNTS(SVE, LANE(SVE))
-COUNTS(SVE_LOAD, LANE(SVE) | LD)
-COUNTS(SVE_STORE, LANE(SVE) | ST)
-COUNTS(ISB, LANE(ISB))
-COUNTS(DSB, LANE(DSB))
-COUNTS(DMB, LANE(DMB))
-COUNTS(CID_WRITE, LANE(CID_WRITE))
-COUNTS(TTBR_WRITE, LANE(TTBR_WRITE))
+#include "count-kinds.c.inc"
 
 /* What an AArch32 instruction counts also if its condition fails */
 #define UNCONDITIONAL DIRECT
-
-static void count_classify(DisasContext *s)
-{
-    uint32_t insn = s->insn;
-
-    s->count_lanes = 0;
-    if (s->aarch64) {
-        count_a64(s, insn);
-    } else if (!s->thumb) {
-        count_a32(s, insn);
-    } else if (extract32(insn, 24, 4) == 0xf && extract32(insn, 29, 3) == 7) {
-        /* Advanced SIMD: 111U 1111 here, 1111 001U in A32 */
-        count_a32(s, deposit32(insn, 24, 8, 0xf2 | extract32(insn, 28, 1)));
-    } else if ((insn & 0xff100000) == 0xf9000000) {
-        count_a32(s, deposit32(insn, 24, 8, 0xf4));
-    } else if ((insn & 0xec000000) == 0xec000000) {
-        count_a32(s, insn);
-    } else {
-        count_thumb(s, insn);
-    }
-}
 
 /* What lanes (a bit mask) add to the words */
 static void count_words(uint32_t lanes, uint64_t *words)
