@@ -28,6 +28,10 @@
 
 /* System registers, as in bits 20:5 of MRS and MSR */
 #define CPACR_EL1       0x181040
+#define HCR_EL2         0x1c1100
+#define MDCR_EL2        0x1c1120
+#define VTTBR_EL2       0x1c2100
+#define VTCR_EL2        0x1c2140
 #define PMINTENSET_EL1  0x189e20
 #define PMCR_EL0        0x1b9c00
 #define PMCNTENSET_EL0  0x1b9c20
@@ -867,6 +871,86 @@ static void test_filter(void)
     qtest_quit(p.qts);
 }
 
+/*
+ * What goes to EL2 is a trap, and no exception that is taken locally.
+ * EXC_RETURN counts at EL2, where the return to EL1 is executed.
+ */
+static void test_traps(void)
+{
+    enum { HCR_VM = 1, HCR_TSC = 1 << 19 };
+    const uint64_t hcr_rw = 1ULL << 31, mdcr_tpm = 1 << 6;
+    /* A block of 1 GiB for the RAM: valid, all memory attributes, AF, S2AP */
+    const uint64_t table = RAM_BASE + 0x400000, block = RAM_BASE | 0x4fd;
+    /* 39 bits of addresses, from level 1 */
+    const uint64_t vtcr = 1U << 31 | 2 << 16 | 1 << 6 | 25;
+    const struct {
+        uint32_t insn;
+        uint16_t event;
+        uint64_t hcr, mdcr, vttbr;
+    } traps[] = {
+        { 0xd503201f /* nop, and HVC */, EXC_HVC, 0, 0 },
+        { 0xd53b9c01 /* mrs x1, pmcr_el0 */, EXC_TRAP_OTHER, 0, mdcr_tpm },
+        { 0xd4000003 /* smc #0 */, EXC_TRAP_OTHER, HCR_TSC, 0 },
+        /* Stage 2 has an empty table; it has the code, but not the data */
+        { 0xd503201f /* nop */, EXC_TRAP_PABORT, HCR_VM, 0, table + 0x1000 },
+        { 0xf9400041 /* ldr x1, [x2] */, EXC_TRAP_DABORT, HCR_VM, 0, table },
+        { 0xf9400041 /* ldr x1, [x2] */, EXC_DABORT, 0, 0 },
+    };
+    static const uint32_t enter[] = {
+        0x91400661,     /* add     x1, x19, #0x1000 */
+        0xd51cc001,     /* msr     vbar_el2, x1 */
+        0xd518c001,     /* msr     vbar_el1, x1 */
+        0xd51c4020,     /* msr     elr_el2, x0 */
+        0xd28078a2,     /* mov     x2, #0x3c5 */
+        0xd51c4002,     /* msr     spsr_el2, x2 */
+        0xd2c20002,     /* mov     x2, #0x100000000000 */
+        INSN_COUNTERS_MASK,
+        INSN_COUNT_ON,
+        0xd69f03e0,     /* eret */
+    };
+    static const uint32_t leave_el2[] = { INSN_COUNT_OFF, INSN_RET };
+    /* The counters are off here, and what comes then is not counted */
+    static const uint32_t leave_el1[] = { INSN_COUNT_OFF, 0xd4000002 };
+    const uint64_t el1_code = GUEST_VECTORS(0) + 0x800;
+    Pmcu p = events_init("-accel tcg -M virtualization=on");
+
+    guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL0_64, leave_el2,
+              ARRAY_SIZE(leave_el2));
+    guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL1, leave_el1,
+              ARRAY_SIZE(leave_el1));
+    qtest_writeq(p.qts, table + 8, block);
+    guest_write(&p, 0, VTCR_EL2, vtcr);
+    for (int i = 0; i < ARRAY_SIZE(traps); i++) {
+        const uint32_t code[] = { traps[i].insn, 0xd4000002 /* hvc #0 */ };
+
+        guest_put(&p, el1_code, code, ARRAY_SIZE(code));
+        guest_write(&p, 0, VTTBR_EL2, traps[i].vttbr);
+        guest_write(&p, 0, HCR_EL2, hcr_rw | traps[i].hcr);
+        guest_write(&p, 0, MDCR_EL2, COUNTERS | traps[i].mdcr);
+        for (int e = EXC_UNDEF; e <= EXC_TRAP_FIQ; e++) {
+            guest_write(&p, 0, PMEVTYPER_EL0(e - EXC_UNDEF), e);
+            guest_write(&p, 0, PMEVCNTR_EL0(e - EXC_UNDEF), 0);
+        }
+        for (int c = 20; c < 22; c++) {
+            guest_write(&p, 0, PMEVTYPER_EL0(c), EXC_RETURN |
+                        (c == 20 ? 0 : FILTER_NSH));
+            guest_write(&p, 0, PMEVCNTR_EL0(c), 0);
+        }
+        guest_call(&p, 0, el1_code, enter, ARRAY_SIZE(enter));
+        for (int e = EXC_UNDEF; e <= EXC_TRAP_FIQ; e++) {
+            uint64_t count = guest_read(&p, 0, PMEVCNTR_EL0(e - EXC_UNDEF));
+
+            if (count != (e == traps[i].event)) {
+                g_test_message("trap %d: event 0x%x is %" PRIu64, i, e, count);
+                g_test_fail();
+            }
+        }
+        g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(20)), ==, 0);
+        g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(21)), ==, 1);
+    }
+    qtest_quit(p.qts);
+}
+
 /* PMCEID has a bit for each common event that has a value, and no other */
 static void test_pmceid(const void *cpu)
 {
@@ -955,6 +1039,7 @@ int main(int argc, char **argv)
     }
     qtest_add_func("arm-pmu-events/alone", test_alone);
     qtest_add_func("arm-pmu-events/filter", test_filter);
+    qtest_add_func("arm-pmu-events/traps", test_traps);
     qtest_add_data_func("arm-pmu-events/pmceid/max", "max", test_pmceid);
     qtest_add_data_func("arm-pmu-events/pmceid/a64fx", "a64fx", test_pmceid);
     qtest_add_data_func("arm-pmu-events/pmceid/cortex-a57", "cortex-a57",
