@@ -156,6 +156,50 @@ static void test_fault_done(void)
     pmcu_quit(&p);
 }
 
+/* Each fault, and what follows from it, is in the log. */
+static void test_fault_log(void)
+{
+    g_autofree char *log = NULL;
+    g_autofree char *args = NULL;
+    g_autofree char *text = NULL;
+    static const char *const lists[] = {
+        "refuse:2", "dma-read:1", "dma-write:0", "lose-done", "repeat-done",
+        "delay-done:1000", "stay-busy",
+    };
+    int fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &log, NULL);
+    PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 2 };
+    Pmcu p;
+
+    g_assert(fd >= 0);
+    close(fd);
+    args = g_strdup_printf("-d guest_errors -D %s", log);
+    p = pmcu_init_irq(args);
+    for (int i = 0; i < ARRAY_SIZE(lists); i++) {
+        set_faults(&p, lists[i]);
+        pmcu_start(&p, &run);
+        pmcu_step(&p, 10 * MS);
+        pmcu_write(&p, A_INT_CLR, DONE | BRK);
+        pmcu_break(&p);
+        pmcu_write(&p, A_INT_CLR, DONE | BRK);
+    }
+    pmcu_quit(&p);
+
+    g_assert(g_file_get_contents(log, &text, NULL, NULL));
+    unlink(log);
+    g_assert_cmpstr(text, ==,
+        "hisi_pmcu die 0: trigger refused: fault on demand: refuse\n"
+        "hisi_pmcu die 0: fault on demand: dma-read at record 1\n"
+        "hisi_pmcu die 0: DMA read of 4 bytes at 0x40100004 failed, "
+        "run stopped\n"
+        "hisi_pmcu die 0: fault on demand: dma-write at record 0\n"
+        "hisi_pmcu die 0: DMA write of 192 bytes at 0x40200000 failed, "
+        "run stopped\n"
+        "hisi_pmcu die 0: fault on demand: lose-done at record 2\n"
+        "hisi_pmcu die 0: fault on demand: repeat-done at record 2\n"
+        "hisi_pmcu die 0: fault on demand: delay-done at record 2\n"
+        "hisi_pmcu die 0: fault on demand: stay-busy at record 2\n");
+}
+
 /* No fault changes what is in records. */
 static void test_fault_records(void)
 {
@@ -310,6 +354,7 @@ void add_faults_tests(void)
     qtest_add_func("hisi_pmcu/fault/dma", test_fault_dma);
     qtest_add_func("hisi_pmcu/fault/refuse", test_fault_refuse);
     qtest_add_func("hisi_pmcu/fault/done", test_fault_done);
+    qtest_add_func("hisi_pmcu/fault/log", test_fault_log);
     qtest_add_func("hisi_pmcu/fault/records", test_fault_records);
     qtest_add_func("hisi_pmcu/fault/migrate", test_fault_migrate);
     qtest_add_func("hisi_pmcu/fault/grammar", test_fault_grammar);
