@@ -106,91 +106,103 @@ void translator_insn_not_retired(const DisasContextBase *db)
 }
 
 /*
- * Add @value to a word, or to the upper half of word 0 if none of its lanes are
- * in use, which takes a third less code. Returns the addition.
+ * Add @value to the 64 bits at @at, or to the 32 bits. Returns the addition.
  *
  * With @request, which is negative if an exit is requested: if it is, or the
- * addition makes the word negative, exit instead of storing the word. One test
- * of both takes 1 % less of the host's time than two.
+ * sum is negative, exit instead of storing the sum. One test of both takes 1 %
+ * less of the host's time than two.
  *
  * With @add_last, the test is between two additions, of which the second is
  * returned there.
+ */
+static TCGOp *insn_count_gen_add_i64(intptr_t at, TCGv_i64 value,
+                                     TCGv_i32 request, TCGOp **add_last)
+{
+    TCGv_i64 t = tcg_temp_ebb_new_i64();
+    TCGOp *add;
+
+    tcg_gen_ld_i64(t, tcg_env, at);
+    tcg_gen_add_i64(t, t, value);
+    add = tcg_last_op();
+    if (request) {
+        TCGv_i64 either = tcg_temp_ebb_new_i64();
+
+        tcg_gen_ext_i32_i64(either, request);
+        tcg_gen_or_i64(either, either, t);
+        tcg_gen_brcondi_i64(TCG_COND_LT, either, 0, tcg_ctx->exitreq_label);
+        tcg_temp_free_i64(either);
+    }
+    if (add_last) {
+        tcg_gen_add_i64(t, t, tcg_constant_i64(0));
+        *add_last = tcg_last_op();
+    }
+    tcg_gen_st_i64(t, tcg_env, at);
+    tcg_temp_free_i64(t);
+    return add;
+}
+
+static TCGOp *insn_count_gen_add_i32(intptr_t at, TCGv_i32 value,
+                                     TCGv_i32 request, TCGOp **add_last)
+{
+    TCGv_i32 t = tcg_temp_ebb_new_i32();
+    TCGOp *add;
+
+    tcg_gen_ld_i32(t, tcg_env, at);
+    tcg_gen_add_i32(t, t, value);
+    add = tcg_last_op();
+    if (request) {
+        TCGv_i32 either = tcg_temp_ebb_new_i32();
+
+        tcg_gen_or_i32(either, request, t);
+        tcg_gen_brcondi_i32(TCG_COND_LT, either, 0, tcg_ctx->exitreq_label);
+        tcg_temp_free_i32(either);
+    }
+    if (add_last) {
+        tcg_gen_add_i32(t, t, tcg_constant_i32(0));
+        *add_last = tcg_last_op();
+    }
+    tcg_gen_st_i32(t, tcg_env, at);
+    tcg_temp_free_i32(t);
+    return add;
+}
+
+/* Where a word lies, from env: CPUArchState follows CPUState */
+static intptr_t insn_count_at(const DisasContextBase *db, unsigned word)
+{
+    return insn_count_offset(insn_count_gen_ops(), db->tb->count_domain,
+                             word) - sizeof(CPUState);
+}
+
+/*
+ * Add @value to a word, or to the upper half of word 0 if none of its lanes are
+ * in use, which takes a third less code.
  */
 static TCGOp *insn_count_gen_add(const DisasContextBase *db, unsigned word,
                                  uint64_t value, TCGv_i32 request,
                                  TCGOp **add_last)
 {
-    /* CPUArchState follows CPUState */
-    intptr_t at = insn_count_offset(insn_count_gen_ops(),
-                                    db->tb->count_domain, word) -
-                  sizeof(CPUState);
-    TCGOp *add;
+    intptr_t at = insn_count_at(db, word);
 
-    if (!translator_counts_lanes(db, word)) {
-        TCGv_i32 t = tcg_temp_ebb_new_i32();
-
-        at += HOST_BIG_ENDIAN ? 0 : 4;
-        tcg_gen_ld_i32(t, tcg_env, at);
-        tcg_gen_add_i32(t, t, tcg_constant_i32(value >> 32));
-        add = tcg_last_op();
-        if (request) {
-            TCGv_i32 either = tcg_temp_ebb_new_i32();
-
-            tcg_gen_or_i32(either, request, t);
-            tcg_gen_brcondi_i32(TCG_COND_LT, either, 0, tcg_ctx->exitreq_label);
-            tcg_temp_free_i32(either);
-        }
-        if (add_last) {
-            tcg_gen_add_i32(t, t, tcg_constant_i32(0));
-            *add_last = tcg_last_op();
-        }
-        tcg_gen_st_i32(t, tcg_env, at);
-        tcg_temp_free_i32(t);
-    } else {
-        TCGv_i64 t = tcg_temp_ebb_new_i64();
-
-        tcg_gen_ld_i64(t, tcg_env, at);
-        tcg_gen_add_i64(t, t, tcg_constant_i64(value));
-        add = tcg_last_op();
-        if (request) {
-            TCGv_i64 either = tcg_temp_ebb_new_i64();
-
-            tcg_gen_ext_i32_i64(either, request);
-            tcg_gen_or_i64(either, either, t);
-            tcg_gen_brcondi_i64(TCG_COND_LT, either, 0, tcg_ctx->exitreq_label);
-            tcg_temp_free_i64(either);
-        }
-        if (add_last) {
-            tcg_gen_add_i64(t, t, tcg_constant_i64(0));
-            *add_last = tcg_last_op();
-        }
-        tcg_gen_st_i64(t, tcg_env, at);
-        tcg_temp_free_i64(t);
+    if (translator_counts_lanes(db, word)) {
+        return insn_count_gen_add_i64(at, tcg_constant_i64(value), request,
+                                      add_last);
     }
-    return add;
+    return insn_count_gen_add_i32(at + (HOST_BIG_ENDIAN ? 0 : 4),
+                                  tcg_constant_i32(value >> 32), request,
+                                  add_last);
 }
 
 void translator_count_here(const DisasContextBase *db, unsigned word,
                            uint64_t lanes)
 {
-    if (translator_counts_lanes(db, word)) {
-        insn_count_gen_add(db, word, lanes, NULL, NULL);
-    }
+    translator_count_here_i64(db, word, tcg_constant_i64(lanes));
 }
 
 void translator_count_here_i64(const DisasContextBase *db, unsigned word,
                                TCGv_i64 lanes)
 {
     if (translator_counts_lanes(db, word)) {
-        intptr_t at = insn_count_offset(insn_count_gen_ops(),
-                                        db->tb->count_domain, word) -
-                      sizeof(CPUState);
-        TCGv_i64 t = tcg_temp_ebb_new_i64();
-
-        tcg_gen_ld_i64(t, tcg_env, at);
-        tcg_gen_add_i64(t, t, lanes);
-        tcg_gen_st_i64(t, tcg_env, at);
-        tcg_temp_free_i64(t);
+        insn_count_gen_add_i64(insn_count_at(db, word), lanes, NULL, NULL);
     }
 }
 

@@ -172,44 +172,53 @@ static uint64_t insn_count_in_words(CPUState *cpu, unsigned domain,
     return extract64(insn_count_get(cpu, domain, l->word), l->shift, l->bits);
 }
 
-static uint64_t insn_count_sum(CPUState *cpu, unsigned lane)
+/* Some totals of all domains, with what is in the words */
+static void insn_count_look(CPUState *cpu, uint32_t lanes, uint64_t *total)
 {
     unsigned domains = insn_count_ops(cpu)->domains;
     CPUInsnCount *c = insn_count_state(cpu);
     unsigned i, seq;
-    uint64_t sum;
+    uint32_t l;
 
     do {
         seq = seqlock_read_begin(&c->seq);
-        for (i = 0, sum = 0; i < domains; i++) {
-            sum += qatomic_read__nocheck(&c->total[i][lane]);
-            sum += insn_count_in_words(cpu, i, lane);
+        for (l = lanes; l; l &= l - 1) {
+            unsigned lane = ctz32(l);
+
+            for (i = 0, total[lane] = 0; i < domains; i++) {
+                total[lane] += qatomic_read__nocheck(&c->total[i][lane]);
+                total[lane] += insn_count_in_words(cpu, i, lane);
+            }
         }
     } while (seqlock_read_retry(&c->seq, seq));
-    return sum;
 }
 
-uint64_t insn_count_read(CPUState *cpu, unsigned lane)
+bool insn_count_read(CPUState *cpu, uint32_t lanes, uint64_t *total)
 {
-    const InsnCountOps *ops = insn_count_ops(cpu);
-    CPUInsnCount *c = insn_count_state(cpu);
-    uint64_t sum = insn_count_sum(cpu, lane);
+    uint64_t again[INSN_COUNT_LANES];
 
     g_assert(bql_locked());
-    if (cpu->created && !qemu_cpu_is_self(cpu) && qatomic_read(&c->counted)) {
-        /*
-         * While we hold the BQL, the vCPU can start to execute at most once,
-         * and stop. So if it is not executing now and two sums are equal, one
-         * of them was taken while it was not executing.
-         */
-        smp_rmb();
-        if (qatomic_read(&cpu->running) || insn_count_sum(cpu, lane) != sum) {
-            /* The sum includes the current block, which may end early */
-            sum -= MIN(sum, TCG_MAX_INSNS * MAX(1, ops->most));
+    insn_count_look(cpu, lanes, total);
+    if (!cpu->created || qemu_cpu_is_self(cpu) ||
+        !qatomic_read(&insn_count_state(cpu)->counted)) {
+        return true;
+    }
+    /*
+     * While we hold the BQL, the vCPU can start to execute at most once, and
+     * stop. So if it is not executing now and two looks are equal, one of them
+     * was taken while it was not executing.
+     */
+    smp_rmb();
+    if (qatomic_read(&cpu->running)) {
+        return false;
+    }
+    insn_count_look(cpu, lanes, again);
+    for (; lanes; lanes &= lanes - 1) {
+        if (again[ctz32(lanes)] != total[ctz32(lanes)]) {
+            return false;
         }
     }
-    c->shown[lane] = MAX(c->shown[lane], sum);
-    return c->shown[lane];
+    return true;
 }
 
 uint64_t insn_count_peek(CPUState *cpu, unsigned domain, unsigned lane)

@@ -35,18 +35,46 @@ typedef enum ARMPmuException {
     PMU_EXCEPTIONS
 } ARMPmuException;
 
-/* A counter in use overflows when the sum of some lanes reaches @at */
+/* The events that instructions count: each has a byte here, and its offset */
+typedef struct ARMPmuInsnEvents {
+#define PMU_INSN_EVENT(number, name, plus, minus) uint8_t name;
+#define PMU_SLOT_EVENT(number, name) uint8_t name;
+#include "pmu-events.h.inc"
+} ARMPmuInsnEvents;
+
+#define PMU_INSN(name)  offsetof(ARMPmuInsnEvents, name)
+#define PMU_INSN_EVENTS sizeof(ARMPmuInsnEvents)
+
+/* A PMU_INSN() */
+typedef unsigned ARMPmuInsnEvent;
+
+/* A counter in use overflows when its event reaches @at */
 typedef struct ARMPmuOverflow {
-    uint32_t lanes;
+    ARMPmuInsnEvent event;
     uint64_t at;
 } ARMPmuOverflow;
+
+/*
+ * Issue slots of a cycle; in how many cycles the frontend and the backend
+ * recover from a mispredicted branch
+ */
+typedef struct ARMPmuSlots {
+    uint8_t per_cycle;
+    uint8_t frontend;
+    uint8_t backend;
+} ARMPmuSlots;
 
 /**
  * ARMPmuCount: what a CPU has counted since it was created
  * @insns: by instructions, see pmu-insn.c
- * @overflow: of the counters in use, as pmu_insn_update() saw them
+ * @shown: the largest value of each event that anybody has seen, protected by
+ *         the BQL
+ * @topdown: the property "pmu-topdown"
+ * @slots: with @topdown
+ * @overflow: of the counters in use, as the vCPU's thread saw them last
  * @overflows: how many there are
  * @due: total of instructions at the deadline that was set last
+ * @changed: another thread has changed counters since
  * @pending: another thread has asked for pmu_insn_update()
  * @late: it has asked to start, and what the CPU has executed since is known
  * @exceptions: by exceptions; protected by the BQL
@@ -55,9 +83,14 @@ typedef struct ARMPmuOverflow {
  */
 typedef struct ARMPmuCount {
     CPUInsnCount insns;
-    ARMPmuOverflow overflow[PMU_MAX_COUNTERS];
+    uint64_t shown[PMU_INSN_EVENTS];
+    bool topdown;
+    ARMPmuSlots slots;
+    /* PMCCNTR, too */
+    ARMPmuOverflow overflow[PMU_MAX_COUNTERS + 1];
     unsigned overflows;
     uint64_t due;
+    bool changed;
     bool pending;
     bool late;
     uint64_t exceptions[PMU_EXCEPTIONS];

@@ -25,7 +25,6 @@
 #include "syndrome.h"
 #include "qemu/main-loop.h"
 
-#define PMU_INSN_EVENT(number, name, lanes)
 #define PMU_EXC_EVENT(number, name, exception)                  \
     uint64_t pmu_get_##name(CPUARMState *env)                   \
     {                                                           \

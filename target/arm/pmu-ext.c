@@ -48,10 +48,13 @@ static uint16_t pmu_ext_event(CPUARMState *env, unsigned counter)
     return env->cp15.c14_pmevtyper[counter] & PMXEVTYPER_EVTCOUNT;
 }
 
-/* The cycles of all CPUs at a time of QEMU_CLOCK_VIRTUAL: they have 1 GHz */
-static uint64_t pmu_ext_cycles_at(int64_t ns)
+/*
+ * The cycles of a CPU at a time of QEMU_CLOCK_VIRTUAL: all have 1 GHz. If they
+ * are made of issue slots, there is only the present.
+ */
+static uint64_t pmu_ext_cycles_at(CPUARMState *env, int64_t now)
 {
-    return ns;
+    return pmu_topdown_supported(env) ? pmu_get_CPU_CYCLES(env) : now;
 }
 
 static void pmu_ext_write_pmcr(CPUARMState *env, uint32_t value)
@@ -98,7 +101,7 @@ bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now)
             cfg->evtyper[i - cfg->first] & PMXEVTYPER_MASK;
         env->cp15.c14_pmevcntr[i] = 0;
         if (pmu_ext_event(env, i) == PMU_EXT_CPU_CYCLES) {
-            env->cp15.c14_pmevcntr_delta[i] = pmu_ext_cycles_at(now);
+            env->cp15.c14_pmevcntr_delta[i] = pmu_ext_cycles_at(env, now);
         } else {
             pmevcntr_op_start(env, i);
         }
@@ -106,7 +109,7 @@ bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now)
     if (cfg->cycles) {
         env->cp15.pmccfiltr_el0 = cfg->pmccfiltr & PMCCFILTR_EL0;
         env->cp15.c15_ccnt = 0;
-        env->cp15.c15_ccnt_delta = pmu_ext_cycles_at(now);
+        env->cp15.c15_ccnt_delta = pmu_ext_cycles_at(env, now);
     }
 
     env->cp15.c9_pmcnten |= used;
@@ -131,14 +134,14 @@ static uint64_t pmu_ext_evcntr(CPUARMState *env, unsigned i, int64_t now)
     if (pmu_ext_event(env, i) != PMU_EXT_CPU_CYCLES) {
         pmevcntr_op_start(env, i);
     } else if (pmu_counter_enabled(env, i)) {
-        return pmu_ext_cycles_at(now) - env->cp15.c14_pmevcntr_delta[i];
+        return pmu_ext_cycles_at(env, now) - env->cp15.c14_pmevcntr_delta[i];
     }
     return env->cp15.c14_pmevcntr[i];
 }
 
 static uint64_t pmu_ext_ccntr(CPUARMState *env, int64_t now)
 {
-    uint64_t cycles = pmu_ext_cycles_at(now);
+    uint64_t cycles = pmu_ext_cycles_at(env, now);
 
     if (!pmu_counter_enabled(env, 31)) {
         return env->cp15.c15_ccnt;

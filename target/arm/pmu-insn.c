@@ -28,23 +28,39 @@
 #include "qemu/main-loop.h"
 #include "system/cpu-timers.h"
 #include "system/tcg.h"
+#ifdef CONFIG_TCG
+#include "tcg/tcg.h"
+#endif
 
 #ifndef CONFIG_USER_ONLY
 
 /* A lane has room for so many instructions, and one more */
 #define PMU_LANE_LIMIT (MAKE_64BIT_MASK(0, 15) - 1)
 
-/* The lanes of an event, 0 if it is not of this kind */
-static uint32_t pmu_insn_lanes(uint16_t event)
+static const struct {
+    uint32_t plus;
+    uint32_t minus;
+    bool slots;
+} pmu_insn_events[] = {
+#define PMU_INSN_EVENT(number, name, plus, minus) { plus, minus, false },
+#define PMU_SLOT_EVENT(number, name)                                    \
+    { LANE(INST) | LANE(PC_WRITE) | LANE(FRONTEND) | LANE(BACKEND), 0, true },
+#include "pmu-events.h.inc"
+};
+
+/* PMU_INSN_EVENTS if the event is not one of them */
+static ARMPmuInsnEvent pmu_insn_event(uint16_t number)
 {
-    switch (event) {
-#define PMU_INSN_EVENT(number, name, lanes)     \
-    case number:                                \
-        return lanes;
-#define PMU_EXC_EVENT(number, name, exception)
+    switch (number) {
+#define PMU_INSN_EVENT(number, name, plus, minus)   \
+    case number:                                    \
+        return PMU_INSN(name);
+#define PMU_SLOT_EVENT(number, name)                \
+    case number:                                    \
+        return PMU_INSN(name);
 #include "pmu-events.h.inc"
     default:
-        return 0;
+        return PMU_INSN_EVENTS;
     }
 }
 
@@ -65,56 +81,95 @@ int64_t pmu_insn_ns_per(uint64_t count)
     return -1;
 }
 
-/* The sum of some lanes, as other threads may see it, too */
-static uint64_t pmu_insn_read(CPUARMState *env, uint32_t lanes)
+#ifdef CONFIG_TCG
+
+/* The value of an event, given the totals of the lanes */
+static uint64_t pmu_insn_value(const ARMPmuCount *c, ARMPmuInsnEvent event,
+                               const uint64_t *total)
+{
+    uint64_t value = 0;
+    uint32_t lanes;
+
+    if (pmu_insn_events[event].slots) {
+        return pmu_topdown_value(&c->slots, event, total);
+    }
+    for (lanes = pmu_insn_events[event].plus; lanes; lanes &= lanes - 1) {
+        value += total[ctz32(lanes)];
+    }
+    for (lanes = pmu_insn_events[event].minus; lanes; lanes &= lanes - 1) {
+        value -= total[ctz32(lanes)];
+    }
+    return value;
+}
+
+/* What an instruction adds to an event at most */
+static unsigned pmu_insn_most(const ARMPmuCount *c, ARMPmuInsnEvent event)
+{
+    return pmu_insn_events[event].slots ? pmu_topdown_most(&c->slots, event)
+                                        : 1;
+}
+
+/* Is this the vCPU's own thread, or has it none yet? */
+static bool pmu_insn_is_own(CPUState *cs)
+{
+    return !cs->created || qemu_cpu_is_self(cs);
+}
+
+#endif
+
+/*
+ * The value of an event. It is exact on the vCPU's own thread and while the
+ * vCPU does not execute code. If it does, another thread sees at most as much
+ * less as a block can add. Nobody sees less than somebody has seen before.
+ */
+static uint64_t pmu_insn_get(CPUARMState *env, ARMPmuInsnEvent event)
 {
 #ifdef CONFIG_TCG
-    uint64_t sum = 0;
+    CPUState *cs = env_cpu(env);
+    ARMPmuCount *c = &env_archcpu(env)->pmu_count;
+    uint64_t total[PMU_LANES], value;
 
-    for (; lanes; lanes &= lanes - 1) {
-        sum += insn_count_read(env_cpu(env), ctz32(lanes));
+    if (pmu_insn_is_own(cs)) {
+        insn_count_sync(cs, 0);
+        value = pmu_insn_value(c, event, c->insns.total[0]);
+    } else if (insn_count_read(cs, pmu_insn_events[event].plus |
+                                   pmu_insn_events[event].minus, total)) {
+        value = pmu_insn_value(c, event, total);
+    } else {
+        /*
+         * The current block may end early. What is subtracted is in later
+         * words, and so is not too old.
+         */
+        value = pmu_insn_value(c, event, total) -
+                TCG_MAX_INSNS * pmu_insn_most(c, event);
     }
-    return sum;
+    if ((int64_t)(value - c->shown[event]) > 0) {
+        c->shown[event] = value;
+    }
+    return c->shown[event];
 #else
     g_assert_not_reached();
 #endif
 }
 
-#define PMU_INSN_EVENT(number, name, lanes)     \
-    uint64_t pmu_get_##name(CPUARMState *env)   \
-    {                                           \
-        return pmu_insn_read(env, lanes);       \
+#define PMU_INSN_EVENT(number, name, plus, minus)       \
+    uint64_t pmu_get_##name(CPUARMState *env)           \
+    {                                                   \
+        return pmu_insn_get(env, PMU_INSN(name));      \
     }
-#define PMU_EXC_EVENT(number, name, exception)
+#define PMU_SLOT_EVENT(number, name)                    \
+    PMU_INSN_EVENT(number, name, 0, 0)
 #include "pmu-events.h.inc"
 
 #endif
 
 #if defined(CONFIG_TCG) && !defined(CONFIG_USER_ONLY)
 
-/*
- * What a counter in use needs, in @o; returns what is to be counted for it, for
- * insn_count_enable(), or 0 if it is not in use or counts something else.
- *
- * pmevcntr_op_start() sees an overflow when the top bit falls, but only if it
- * has seen it set before. So setting it is as good as an overflow here.
- */
-static unsigned pmu_insn_in_use(CPUARMState *env, unsigned counter,
-                                ARMPmuOverflow *o)
+/* What blocks must count for an event, for insn_count_enable() */
+static unsigned pmu_insn_counted(ARMPmuInsnEvent event)
 {
-    uint16_t event = env->cp15.c14_pmevtyper[counter] & PMXEVTYPER_EVTCOUNT;
-    uint32_t lanes = pmu_insn_lanes(event);
+    uint32_t lanes = pmu_insn_events[event].plus | pmu_insn_events[event].minus;
     unsigned counted = INSN_COUNT_UNITS;
-    uint64_t top, sum, value;
-
-    if (!lanes || !pmu_counter_enabled(env, counter)) {
-        return 0;
-    }
-    top = pmevcntr_is_64_bit(env, counter) ? 1ULL << 63 : 1ULL << 31;
-    sum = pmu_insn_read(env, lanes);
-    value = sum - env->cp15.c14_pmevcntr_delta[counter];
-    o->lanes = lanes;
-    o->at = sum + (top - (value & (top - 1)));
 
     for (lanes &= ~PMU_LANE(INST); lanes; lanes &= lanes - 1) {
         counted |= INSN_COUNT_WORD(arm_insn_count_ops.lane[ctz32(lanes)].word);
@@ -122,32 +177,70 @@ static unsigned pmu_insn_in_use(CPUARMState *env, unsigned counter,
     return counted;
 }
 
-/* The sum of some totals, on the vCPU's thread after insn_count_sync() */
-static uint64_t pmu_insn_sum(ARMPmuCount *c, uint32_t lanes)
+/*
+ * When does this counter (31 for PMCCNTR) overflow next? Returns false if it
+ * is not in use or counts no such event.
+ *
+ * pmevcntr_op_start() sees an overflow when the top bit falls, but only if it
+ * has seen it set before. So setting it is as good as an overflow here.
+ */
+static bool pmu_insn_in_use(CPUARMState *env, unsigned counter,
+                            ARMPmuOverflow *o)
 {
-    uint64_t sum = 0;
+    uint64_t value, delta, top;
+    unsigned divider = 1;
 
-    for (; lanes; lanes &= lanes - 1) {
-        sum += c->insns.total[0][ctz32(lanes)];
+    if (counter == 31) {
+        o->event = PMU_INSN(CPU_CYCLES);
+        if (!pmu_topdown_supported(env)) {
+            return false;
+        }
+        divider = pmccntr_clockdiv_enabled(env) ? 64 : 1;
+        delta = env->cp15.c15_ccnt_delta;
+        top = env->cp15.c9_pmcr & PMCRLC ? 1ULL << 63 : 1ULL << 31;
+    } else {
+        o->event = pmu_insn_event(env->cp15.c14_pmevtyper[counter] &
+                                  PMXEVTYPER_EVTCOUNT);
+        if (o->event == PMU_INSN_EVENTS) {
+            return false;
+        }
+        delta = env->cp15.c14_pmevcntr_delta[counter];
+        top = pmevcntr_is_64_bit(env, counter) ? 1ULL << 63 : 1ULL << 31;
     }
-    return sum;
+    /* Stock's CPU_CYCLES is a row of its own in the table of events */
+    if ((pmu_insn_events[o->event].slots && !pmu_topdown_supported(env)) ||
+        !pmu_counter_enabled(env, counter)) {
+        return false;
+    }
+    value = pmu_insn_get(env, o->event) / divider;
+    o->at = (value + top - ((value - delta) & (top - 1))) * divider;
+    return true;
 }
 
-/*
- * After how many instructions must an overflow be looked for? Each adds at
- * most 1 to an event.
- */
-static int64_t pmu_insn_left(ARMPmuCount *c)
+/* How many instructions can be executed before an overflow is possible? */
+static int64_t pmu_insn_until(const ARMPmuCount *c, const ARMPmuOverflow *o,
+                              uint64_t value)
+{
+    uint64_t left = o->at - value;
+
+    if (left > 1ULL << 63) {
+        /* Half of the numbers are in the past */
+        return 0;
+    }
+    return MIN(DIV_ROUND_UP(left, pmu_insn_most(c, o->event)), INT64_MAX);
+}
+
+/* Until the first overflow, on the vCPU's thread after insn_count_sync() */
+static int64_t pmu_insn_left(const ARMPmuCount *c)
 {
     int64_t least = INSN_COUNT_NEVER;
     unsigned i;
 
     for (i = 0; i < c->overflows; i++) {
-        ARMPmuOverflow *o = &c->overflow[i];
-        uint64_t left = o->at - pmu_insn_sum(c, o->lanes);
+        const ARMPmuOverflow *o = &c->overflow[i];
+        uint64_t value = pmu_insn_value(c, o->event, c->insns.total[0]);
 
-        /* Half of the numbers are in the past */
-        least = MIN(least, left > 1ULL << 63 ? 0 : MIN(left, INT64_MAX));
+        least = MIN(least, pmu_insn_until(c, o, value));
     }
     return least;
 }
@@ -189,21 +282,23 @@ void pmu_insn_update(CPUARMState *env)
     ARMCPU *cpu = env_archcpu(env);
     CPUState *cs = CPU(cpu);
     ARMPmuCount *c = &cpu->pmu_count;
-    ARMPmuOverflow overflow[PMU_MAX_COUNTERS];
+    ARMPmuOverflow overflow[ARRAY_SIZE(c->overflow)];
     unsigned i, counted = 0, overflows = 0;
-    uint64_t count;
     int64_t left = INSN_COUNT_NEVER;
+    uint64_t count;
 
     if (!insn_count_available() || !arm_feature(env, ARM_FEATURE_PMU)) {
         return;
     }
-    for (i = 0; i < pmu_num_counters(env); i++) {
-        unsigned more = pmu_insn_in_use(env, i, &overflow[overflows]);
+    for (i = 0; i <= pmu_num_counters(env); i++) {
+        unsigned counter = i == pmu_num_counters(env) ? 31 : i;
 
-        counted |= more;
-        overflows += more != 0;
+        if (pmu_insn_in_use(env, counter, &overflow[overflows])) {
+            counted |= pmu_insn_counted(overflow[overflows++].event);
+        }
     }
-    if (!cs->created || qemu_cpu_is_self(cs)) {
+    if (pmu_insn_is_own(cs)) {
+        qatomic_set(&c->changed, false);
         if (!counted && !c->insns.wanted) {
             return;
         }
@@ -220,12 +315,17 @@ void pmu_insn_update(CPUARMState *env)
         return;
     }
 
-    /* The totals may be ahead of what we see, so this is no later than it is */
-    count = insn_count_read(cs, PMU_LANE_INST);
+    /*
+     * The totals may be ahead of what we see, so this is no later than it is.
+     * If nothing is due sooner than before, the vCPU goes on undisturbed, and
+     * must look at the counters when something is.
+     */
+    qatomic_set(&c->changed, true);
+    count = pmu_insn_get(env, PMU_INSN(INST_RETIRED));
     for (i = 0; i < overflows; i++) {
-        uint64_t until = overflow[i].at - pmu_insn_read(env, overflow[i].lanes);
+        ARMPmuOverflow *o = &overflow[i];
 
-        left = MIN(left, MIN(until, INT64_MAX));
+        left = MIN(left, pmu_insn_until(c, o, pmu_insn_get(env, o->event)));
     }
     if (!c->pending && (counted != qatomic_read(&c->insns.wanted) ||
                         (counted && (int64_t)(count + left - c->due) < 0))) {
@@ -244,12 +344,16 @@ void pmu_insn_update(CPUARMState *env)
 static void pmu_insn_deadline(CPUState *cs)
 {
     CPUARMState *env = cpu_env(cs);
-    int64_t left = pmu_insn_left(&ARM_CPU(cs)->pmu_count);
+    ARMPmuCount *c = &ARM_CPU(cs)->pmu_count;
 
-    if (left > 0) {
-        /* Not every instruction has counted */
-        pmu_insn_set_due(cs, left);
-        return;
+    if (!qatomic_read(&c->changed)) {
+        int64_t left = pmu_insn_left(c);
+
+        if (left > 0) {
+            /* Not every instruction has counted as much as it could have */
+            pmu_insn_set_due(cs, left);
+            return;
+        }
     }
     BQL_LOCK_GUARD();
     pmu_op_start(env);
@@ -264,57 +368,64 @@ static bool pmu_insn_reaches(CPUState *cs, unsigned domain,
                              const uint64_t *lanes, bool loose)
 {
     ARMPmuCount *c = &ARM_CPU(cs)->pmu_count;
+    uint64_t total[PMU_LANES];
     unsigned i;
 
+    if (qatomic_read(&c->changed)) {
+        return c->insns.total[0][PMU_LANE_INST] + lanes[PMU_LANE_INST] >=
+               c->due;
+    }
+    for (i = 0; i < PMU_LANES; i++) {
+        total[i] = c->insns.total[0][i] + lanes[i];
+    }
+    total[PMU_LANE_STREX_FAIL] += lanes[PMU_LANE_STREX_PASS];
     for (i = 0; i < c->overflows; i++) {
         ARMPmuOverflow *o = &c->overflow[i];
-        uint64_t sum = pmu_insn_sum(c, o->lanes);
-        uint32_t l;
 
-        for (l = o->lanes; l; l &= l - 1) {
-            sum += lanes[ctz32(l)];
-        }
-        if (o->lanes == PMU_LANE(STREX_FAIL)) {
-            sum += lanes[PMU_LANE_STREX_PASS];
-        }
-        if ((int64_t)(sum - o->at) >= 0) {
+        if ((int64_t)(pmu_insn_value(c, o->event, total) - o->at) >= 0) {
             return true;
         }
     }
     return false;
 }
 
-/* Lanes that many instructions add to share a word with the instructions */
+/*
+ * Words 0 to 2 can be counted without the later ones. The first has what many
+ * instructions add to, the second the other classes, so that most blocks add
+ * to the first only.
+ */
 const InsnCountOps arm_insn_count_ops = {
     .offset = offsetof(ARMCPU, pmu_count.insns),
     /* Where the TLBs of stage 2 and of physical addresses are described */
     .word = INSN_COUNT_WORD_AT(ARMCPU, pmu_count.insns, 0x3a0),
     .units = PMU_LANE_INST,
     .domains = 1,
-    .words = 6,
+    .words = 7,
     .lanes = PMU_LANES,
     .lane = {
         [PMU_LANE_LD] = { 0, 0, 15 },
         [PMU_LANE_ST] = { 0, 15, 15 },
-        [PMU_LANE_BR] = { 0, 30, 15 },
-        [PMU_LANE_BR_IMMED] = { 1, 0, 16 },
-        [PMU_LANE_BR_RETURN] = { 1, 16, 16 },
-        [PMU_LANE_BR_INDIRECT] = { 1, 32, 16 },
-        [PMU_LANE_PC_WRITE] = { 1, 48, 16 },
-        [PMU_LANE_LDST] = { 2, 0, 16 },
-        [PMU_LANE_DP] = { 2, 16, 16 },
-        [PMU_LANE_ASE] = { 2, 32, 16 },
-        [PMU_LANE_VFP] = { 2, 48, 16 },
-        [PMU_LANE_CRYPTO] = { 3, 0, 16 },
-        [PMU_LANE_SVE] = { 3, 16, 16 },
-        [PMU_LANE_LDREX] = { 3, 32, 16 },
-        [PMU_LANE_STREX_PASS] = { 4, 0, 16 },
-        [PMU_LANE_STREX_FAIL] = { 4, 16, 16 },
-        [PMU_LANE_ISB] = { 4, 32, 16 },
-        [PMU_LANE_DSB] = { 4, 48, 16 },
-        [PMU_LANE_DMB] = { 5, 0, 16 },
-        [PMU_LANE_CID_WRITE] = { 5, 16, 16 },
-        [PMU_LANE_TTBR_WRITE] = { 5, 32, 16 },
+        [PMU_LANE_BR_IMMED] = { 0, 30, 15 },
+        [PMU_LANE_BR_INDIRECT] = { 1, 0, 16 },
+        [PMU_LANE_ATOMIC] = { 1, 16, 16 },
+        [PMU_LANE_LD_BR] = { 1, 32, 16 },
+        [PMU_LANE_OTHER] = { 1, 48, 16 },
+        [PMU_LANE_PC_WRITE] = { 2, 0, 15 },
+        [PMU_LANE_FRONTEND] = { 2, 15, 24 },
+        [PMU_LANE_BACKEND] = { 2, 39, 24 },
+        [PMU_LANE_BR_RETURN] = { 3, 0, 16 },
+        [PMU_LANE_ASE] = { 3, 16, 16 },
+        [PMU_LANE_VFP] = { 3, 32, 16 },
+        [PMU_LANE_CRYPTO] = { 3, 48, 16 },
+        [PMU_LANE_SVE] = { 4, 0, 16 },
+        [PMU_LANE_LDREX] = { 4, 16, 16 },
+        [PMU_LANE_STREX_PASS] = { 4, 32, 16 },
+        [PMU_LANE_STREX_FAIL] = { 4, 48, 16 },
+        [PMU_LANE_ISB] = { 5, 0, 16 },
+        [PMU_LANE_DSB] = { 5, 16, 16 },
+        [PMU_LANE_DMB] = { 5, 32, 16 },
+        [PMU_LANE_CID_WRITE] = { 5, 48, 16 },
+        [PMU_LANE_TTBR_WRITE] = { 6, 0, 16 },
     },
     .deadline = pmu_insn_deadline,
     .reaches = pmu_insn_reaches,

@@ -43,18 +43,23 @@ CPAccessResult pmu_hidden_access(CPUARMState *env, const ARMCPRegInfo *ri);
 /*
  * What instructions add to, see tcg/count.c: lanes of the accelerator's counts,
  * accel/tcg/insn-count.h. A bit mask of them is made by PMU_LANE().
+ *
+ * Each instruction is in one class: the lanes from LD to OTHER, or data
+ * processing, which has none. The others are properties that it may have, too.
  */
 typedef enum ARMPmuLane {
     PMU_LANE_INST,
     PMU_LANE_LD,
     PMU_LANE_ST,
-    PMU_LANE_BR,
     PMU_LANE_BR_IMMED,
-    PMU_LANE_BR_RETURN,
-    PMU_LANE_BR_INDIRECT,
+    PMU_LANE_BR_INDIRECT,   /* but for those that load the PC */
+    PMU_LANE_ATOMIC,        /* loads and stores */
+    PMU_LANE_LD_BR,         /* loads the PC, in AArch32 */
+    PMU_LANE_OTHER,
     PMU_LANE_PC_WRITE,
-    PMU_LANE_LDST,
-    PMU_LANE_DP,
+    PMU_LANE_FRONTEND,      /* slots, with "pmu-topdown" */
+    PMU_LANE_BACKEND,
+    PMU_LANE_BR_RETURN,
     PMU_LANE_ASE,
     PMU_LANE_VFP,
     PMU_LANE_CRYPTO,
@@ -72,6 +77,9 @@ typedef enum ARMPmuLane {
 
 #define PMU_LANE(name)  (1u << PMU_LANE_##name)
 
+/* The most slots that an instruction adds to FRONTEND, and to BACKEND */
+#define PMU_MAX_PRICE 32
+
 struct InsnCountOps;
 extern const struct InsnCountOps arm_insn_count_ops;
 
@@ -87,10 +95,33 @@ bool pmu_insn_supported(CPUARMState *env);
 bool pmu_sve_supported(CPUARMState *env);
 int64_t pmu_insn_ns_per(uint64_t count);
 
-#define PMU_INSN_EVENT(number, name, lanes) \
+#define PMU_INSN_EVENT(number, name, plus, minus)   \
     uint64_t pmu_get_##name(CPUARMState *env);
-#define PMU_EXC_EVENT PMU_INSN_EVENT
+#define PMU_SLOT_EVENT(number, name)                \
+    uint64_t pmu_get_##name(CPUARMState *env);
+#define PMU_EXC_EVENT(number, name, exception)      \
+    uint64_t pmu_get_##name(CPUARMState *env);
 #include "pmu-events.h.inc"
+
+/*
+ * With the CPU property "pmu-topdown", pmu-topdown.c: choose the numbers that
+ * belong to the CPU model; is it on? What is PMMIR_EL1? (0 if it is off.) What
+ * is the value of an event, given the totals of the lanes, and what does an
+ * instruction add to it at most?
+ */
+void pmu_topdown_init(ARMCPU *cpu);
+bool pmu_topdown_supported(CPUARMState *env);
+#ifdef CONFIG_USER_ONLY
+static inline uint64_t pmu_pmmir(ARMCPU *cpu)
+{
+    return 0;
+}
+#else
+uint64_t pmu_pmmir(ARMCPU *cpu);
+#endif
+uint64_t pmu_topdown_value(const ARMPmuSlots *s, ARMPmuInsnEvent event,
+                           const uint64_t *total);
+unsigned pmu_topdown_most(const ARMPmuSlots *s, ARMPmuInsnEvent event);
 
 /*
  * For reads of PMCEID0 and PMCEID1. The raw value is that of QEMU without

@@ -13,40 +13,14 @@
  */
 
 #include "qemu/osdep.h"
+#include "arm-sysregs.h"
 #include "hisi_pmcu-util.h"
 
 #define COUNTERS        31
 
-#define VECTOR_EL1      0x200   /* synchronous exceptions */
-#define VECTOR_EL0_64   0x400
-#define VECTOR_EL0_32   0x600
 #define EL0_CODE        (GUEST_MAILBOX(0) + 0x2000)
 
-#define SPSR_EL0_64     0x3c0
-#define SPSR_EL0_32     0x1d0
-#define SPSR_EL0_T32    0x1f0
-
-/* System registers, as in bits 20:5 of MRS and MSR */
-#define CPACR_EL1       0x181040
-#define HCR_EL2         0x1c1100
-#define MDCR_EL2        0x1c1120
-#define VTTBR_EL2       0x1c2100
-#define VTCR_EL2        0x1c2140
-#define PMINTENSET_EL1  0x189e20
-#define PMCR_EL0        0x1b9c00
-#define PMCNTENSET_EL0  0x1b9c20
-#define PMCNTENCLR_EL0  0x1b9c40
-#define PMOVSCLR_EL0    0x1b9c60
-#define PMCEID0_EL0     0x1b9cc0
-#define PMCEID1_EL0     0x1b9ce0
-#define PMOVSSET_EL0    0x1b9e60
-#define PMEVCNTR_EL0(n) (0x1be800 + (((n) >> 3) << 8) + (((n) & 7) << 5))
-#define PMEVTYPER_EL0(n) (0x1bec00 + (((n) >> 3) << 8) + (((n) & 7) << 5))
-
 #define CPACR_FP_SVE    0x330000
-#define PMCR_E          0x01
-#define PMCR_LC         0x40
-#define PMCR_LP         0x80
 
 #define INSN_COUNTERS_MASK  0x12b00014      /* mov w20, #0x7fffffff */
 #define INSN_COUNT_ON       0xd51b9c34      /* msr pmcntenset_el0, x20 */
@@ -610,7 +584,7 @@ static const struct {
             /* bne, beq, bl, b; bxne, bxeq, ldrne pc, ldr pc, addeq pc */
             { BR_RETIRED, 4 + 5 },
             { BR_IMMED_RETIRED, 4 },
-            { BR_INDIRECT_SPEC, 3 },
+            { BR_INDIRECT_SPEC, 5 },
             { BR_RETURN_RETIRED, 1 },
             { PC_WRITE_RETIRED, 3 + 3 + EL1_ERETS },
             /* add, cmp, add, mov */
@@ -639,7 +613,7 @@ static const struct {
             /* cbz, cbnz, bne, beq, bl, b, beq.w; bxne, pop, tbb */
             { BR_RETIRED, 7 + 3 },
             { BR_IMMED_RETIRED, 7 },
-            { BR_INDIRECT_SPEC, 2 },
+            { BR_INDIRECT_SPEC, 3 },
             { BR_RETURN_RETIRED, 1 },
             { PC_WRITE_RETIRED, 5 + 2 + EL1_ERETS },
             /* add, mov, movs, cmp, moveq, mov */

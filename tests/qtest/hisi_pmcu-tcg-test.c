@@ -11,6 +11,7 @@
  */
 
 #include "qemu/osdep.h"
+#include "arm-sysregs.h"
 #include "hisi_pmcu-util.h"
 #include "qobject/qdict.h"
 
@@ -20,26 +21,6 @@
 #define BRK             R_INT_STAT_BRK_MASK
 
 #define INSN_ERET       0xd69f03e0
-
-/* System registers, as in bits 20:5 of MRS and MSR */
-#define CONTEXTIDR_EL1  0x18d020
-#define CONTEXTIDR_EL2  0x1cd020
-#define MDCR_EL2        0x1c1120
-#define PMCR_EL0        0x1b9c00
-#define PMCNTENSET_EL0  0x1b9c20
-#define PMCNTENCLR_EL0  0x1b9c40
-#define PMOVSCLR_EL0    0x1b9c60
-#define PMSWINC_EL0     0x1b9c80
-#define PMCCNTR_EL0     0x1b9d00
-#define PMOVSSET_EL0    0x1b9e60
-#define PMINTENSET_EL1  0x189e20
-#define PMINTENCLR_EL1  0x189e40
-#define PMSELR_EL0      0x1b9ca0
-#define PMXEVTYPER_EL0  0x1b9d20
-#define PMXEVCNTR_EL0   0x1b9d40
-#define PMEVCNTR_EL0(n) (0x1be800 + ((n) << 5))
-#define PMEVTYPER_EL0(n) (0x1bec00 + ((n) << 5))
-#define PMCCFILTR_EL0   0x1befe0
 
 /* Exception class in ESR_EL2 */
 #define EC_HVC          0x16

@@ -19,43 +19,20 @@
  */
 
 #include "qemu/osdep.h"
+#include "arm-sysregs.h"
 #include "hisi_pmcu-util.h"
 #include "insn-count-util.h"
 
-#define VECTOR_EL1      0x200   /* synchronous exceptions */
-#define VECTOR_EL0_64   0x400
-#define VECTOR_EL0_32   0x600
 #define EL0_CODE(cpu)   (GUEST_MAILBOX(cpu) + 0x2000)
 
 /* More instructions than a CPU goes on to count when it need not any more */
 #define LINGER          270000
 
-#define SPSR_EL0_64     0x3c0
-#define SPSR_EL0_32     0x1d0
 #define SPSR_SS         0x200000
 
 #define INSN_MRS_X2     0xd5200002
 #define INSN_MRS_X3     0xd5200003
 #define INSN_SUB_X0     0xcb020060      /* sub x0, x3, x2 */
-
-/* System registers, as in bits 20:5 of MRS and MSR */
-#define MDSCR_EL1       0x100240
-#define OSLAR_EL1       0x101080
-#define PMCR_EL0        0x1b9c00
-#define PMCNTENSET_EL0  0x1b9c20
-#define PMCNTENCLR_EL0  0x1b9c40
-#define PMOVSCLR_EL0    0x1b9c60
-#define PMCEID0_EL0     0x1b9cc0
-#define PMOVSSET_EL0    0x1b9e60
-#define PMINTENSET_EL1  0x189e20
-#define PMEVCNTR_EL0(n) (0x1be800 + ((n) << 5))
-#define PMEVTYPER_EL0(n) (0x1bec00 + ((n) << 5))
-
-#define PMCR_E          0x01
-#define PMCR_LC         0x40
-#define PMCR_LP         0x80
-#define FILTER_NOT_EL1  0x80000000
-#define FILTER_NOT_EL0  0x40000000
 
 static const uint32_t vector_return[] = {
     0xd69f03e0,     /*     eret */
@@ -335,9 +312,9 @@ static const struct {
       .expect = 6 + 2 + 4 },
     /* R5: only NOP and SVC at EL0; and the read at the end is not counted */
     { "el0-only", EL0(el0_svc), VECTOR(vector_to_el1), .arg = SPSR_EL0_64,
-      .expect = 2 - 1, .filter = FILTER_NOT_EL1 },
+      .expect = 2 - 1, .filter = FILTER_P },
     { "el1-only", EL0(el0_svc), VECTOR(vector_to_el1), .arg = SPSR_EL0_64,
-      .expect = 6 + 4, .filter = FILTER_NOT_EL0 },
+      .expect = 6 + 4, .filter = FILTER_U },
     /* R3: as el0-svc, with one NOP and a trap in the middle of a block */
     { "el0-trap", EL0(el0_trap), VECTOR(vector_to_el1), .arg = SPSR_EL0_64,
       .expect = 6 + 1 + 4 },
@@ -615,7 +592,7 @@ static void test_off(void)
     /* PMU on, event chosen, but not enabled here: counter, EL, or all */
     guest_write(&p, 0, PMEVTYPER_EL0(0), EV_INST_RETIRED);
     guest_write(&p, 0, PMCR_EL0, PMCR_E | PMCR_LC);
-    guest_write(&p, 0, PMEVTYPER_EL0(1), EV_INST_RETIRED | FILTER_NOT_EL1);
+    guest_write(&p, 0, PMEVTYPER_EL0(1), EV_INST_RETIRED | FILTER_P);
     guest_write(&p, 0, PMEVTYPER_EL0(2), EV_CPU_CYCLES);
     guest_write(&p, 0, PMCNTENSET_EL0, 6);
     guest_call(&p, 0, 100, count_to, ARRAY_SIZE(count_to));

@@ -19,7 +19,7 @@ typedef struct DisasContext {
     const char *kind;
 } DisasContext;
 
-#define COUNTS(NAME, LANES)                                     \
+#define COUNTS(NAME, LANES, FRONTEND, BACKEND)                  \
     static bool trans_##NAME(DisasContext *s, Nothing *a)       \
     {                                                           \
         s->kind = #NAME;                                        \

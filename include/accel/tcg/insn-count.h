@@ -112,7 +112,7 @@
 #define INSN_COUNT_ALIAS        1024
 
 /**
- * CPUInsnCount: the counts of a vCPU, owned by its thread except @shown
+ * CPUInsnCount: the counts of a vCPU, owned by its thread
  * @space: contains the words, at InsnCountOps.word
  * @limit: the largest budget in units, if the lanes have no room for
  *         INSN_COUNT_MAX_UNITS, else 0; set by the target before it counts. It
@@ -125,8 +125,6 @@
  * @counted: what blocks count, INSN_COUNT_UNITS and so on
  * @wanted: what insn_count_enable() asked for last
  * @seq: held while words, @budget, and @total change together
- * @shown: the largest value of each lane that insn_count_read() has returned,
- *         protected by the BQL
  *
  * Last in the target's ArchCPU, so that the offsets of fields that generated
  * code uses stay.
@@ -141,7 +139,6 @@ typedef struct CPUInsnCount {
     uint8_t counted;
     uint8_t wanted;
     QemuSeqLock seq;
-    uint64_t shown[INSN_COUNT_LANES];
 } CPUInsnCount;
 
 /* Where a lane lies; in word 0, below the units */
@@ -159,8 +156,6 @@ typedef struct InsnCountLane {
  * @units: the lane that is the units
  * @domains: number of privilege domains
  * @words: number of words of a domain
- * @most: the most that an instruction adds to a lane other than the units; 0
- *        for 1. For insn_count_read()
  * @lanes: number of lanes; lane 0 is the retired instructions
  * @lane: layout of all lanes except @units. If lane 0 is not the units, it
  *        begins at bit 0 of word 0. A lane must have room for what a budget of
@@ -184,7 +179,6 @@ typedef struct InsnCountOps {
     unsigned units;
     unsigned domains;
     unsigned words;
-    unsigned most;
     unsigned lanes;
     InsnCountLane lane[INSN_COUNT_LANES];
     void (*deadline)(CPUState *cpu);
@@ -243,21 +237,22 @@ void insn_count_set_deadlines(CPUState *cpu, unsigned domain,
                               const int64_t *due);
 
 /**
- * insn_count_read: a total of all domains, from any thread
+ * insn_count_read: totals of all domains, from any thread
  * @cpu: the vCPU
- * @lane: one of its lanes
+ * @lanes: which of its lanes, a bit mask; they must be counted
+ * @total: gets the totals, each at the number of its lane
  *
- * The lane must be counted. Needs the BQL. On the vCPU's own thread, which must
- * be between two blocks or in the last instruction of one, the count is exact
- * and includes that instruction. It is exact, too, while the vCPU executes no
- * code (halted, stopped, not counting, or another vCPU's turn). While it
- * executes, another thread gets a lower bound, at most as much too low as a
- * block can add. No value is below an earlier one, whoever asked for it.
+ * Needs the BQL. Returns whether the totals are exact. They are on the vCPU's
+ * own thread, which must be between two blocks or in the last instruction of
+ * one, with that instruction; and while the vCPU executes no code (halted,
+ * stopped, not counting, or another vCPU's turn). If it executes, they include
+ * all of its current block, which may end early, and the words are read in the
+ * order of the lanes, so those of a later word can include later blocks.
  *
  * Other threads must not enable, disable, or set deadlines; async_run_on_cpu()
  * can. The vCPU keeps its old setting until that has run.
  */
-uint64_t insn_count_read(CPUState *cpu, unsigned lane);
+bool insn_count_read(CPUState *cpu, uint32_t lanes, uint64_t *total);
 
 /**
  * insn_count_peek: a total, from any thread
