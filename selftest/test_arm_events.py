@@ -99,5 +99,61 @@ class ArmEventsEl1(ArmEvents):
     boot = {'smp': '2', 'machine': 'virt,gic-version=3', 'cpu': 'neoverse-n1'}
 
 
+# Each in 1000 turns of pmu_count's loop on Neoverse-V1, from the prices in pmu-events.rst: two
+# loads, a store, an atomic operation, floating point, a DMB, a return, and three branches taken
+BACKEND = 2 * 2 + 1 + 16 + 1 + 8
+FRONTEND = 1 + 3 + 3 * 4 * 8 / 64
+OPS = 11 + 3 * 16 / 64
+SLOTS = {
+    'OP_RETIRED': (0x3a, 11), 'OP_SPEC': (0x3b, OPS), 'STALL_SLOT_BACKEND': (0x3d, BACKEND),
+    'STALL_SLOT_FRONTEND': (0x3e, FRONTEND), 'STALL_SLOT': (0x3f, FRONTEND + BACKEND),
+    'CPU_CYCLES': (0x11, (OPS + FRONTEND + BACKEND) / 8), 'BR_MIS_PRED': (0x10, 3 / 64),
+}
+
+
+class ArmTopdown(functional.OneGuest):
+    # So many counters that perf need not take turns
+    boot = {'smp': '2', 'cpu': 'neoverse-v1,pmu-topdown=on,pmu-counters=12'}
+    slots = '0x00000008'
+
+    @functional.part(lambda cls: 'pmu_count loop u '
+                     + ' '.join(hex(number) for number, n in SLOTS.values()))
+    def test_loop(self, lines):
+        """slots and cycles of a loop are what its instructions cost"""
+        found = counts(lines)
+        for name, (number, n) in SLOTS.items():
+            with self.subTest(name):
+                # Quotients have a rest from before
+                self.assertAlmostEqual(found[number], 1000 * n, delta=0 if n == int(n) else 2)
+
+    @functional.part(lambda cls: 'cat /sys/bus/event_source/devices/armv8_pmuv3*/caps/slots')
+    def test_slots(self, lines):
+        """the kernel says how many slots a cycle has"""
+        self.assertEqual(lines, [self.slots])
+
+    @functional.part(lambda cls: 'perf stat --topdown md5sum /usr/bin/perf 2>&1')
+    def test_perf(self, lines):
+        """perf stat --topdown knows where all slots went"""
+        [shares] = [[float(x) for x in line.split()] for line in lines
+                    if re.fullmatch(r'\s*(\d+\.\d+\s*){4}', line)]
+        self.assertAlmostEqual(sum(shares), 100, delta=0.5)
+        names = [line for line in lines if 'percent of slots' in line][0]
+        names = names.replace('percent of slots', '').split()
+        share = dict(zip(names, shares))
+        self.assertEqual(set(share), {'retiring', 'bad_speculation', 'frontend_bound',
+                                      'backend_bound'})
+        # Arithmetic with few branches and few loads
+        self.assertGreater(share['retiring'], 50)
+        self.assertLess(share['bad_speculation'], 5)
+        self.assertLess(share['frontend_bound'], 10)
+
+
+class ArmTopdownN2(functional.OneGuest):
+    """the same for another number of slots, and other recovery"""
+    boot = {'smp': '2', 'cpu': 'neoverse-n2,pmu-topdown=on,pmu-counters=12'}
+    slots = '0x00000005'
+    test_slots, test_perf = ArmTopdown.test_slots, ArmTopdown.test_perf
+
+
 if __name__ == '__main__':
     unittest.main()
