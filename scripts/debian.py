@@ -23,6 +23,13 @@ KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 OFFLINE = ('check that apt can reach a Debian archive ("apt-get update"), then run it again; '
            'finished downloads are kept')
 
+# What apt says if an index has not the size or the sum that is signed
+NOT_SIGNED = r'Mirror sync in progress|Hash Sum mismatch'
+
+
+class OutOfStep(ui.Fail):
+    """A part of the archive is older than its signature: it is being updated."""
+
 
 def host_sources(folder=pathlib.Path('/etc/apt')):
     """Yield (uri, suites, components) of the host's binary package sources."""
@@ -107,10 +114,18 @@ class Apt:
             return
         ui.need_room(self.dir, 200)
         with ui.Step(f'package index of Debian {self.suite} ({self.arch})'):
-            lines = self._apt('update', what='apt-get update')
-            bad = [l for l in lines if l.startswith(('E:', 'Err:', 'W: Failed'))]
-            if bad:
-                raise ui.Fail(f'apt-get update failed: {bad[-1]}', OFFLINE, ui.LOGS / 'apt.log')
+            try:
+                lines = self._apt('update', what='apt-get update')
+                bad = [l for l in lines if l.startswith(('E:', 'Err:', 'W: Failed'))]
+                if bad:
+                    raise ui.Fail(f'apt-get update failed: {bad[-1]}', OFFLINE,
+                                  ui.LOGS / 'apt.log')
+            except ui.Fail:
+                if re.search(NOT_SIGNED, (ui.LOGS / 'apt.log').read_text()):
+                    raise OutOfStep(f'the index of Debian {self.suite} ({self.arch}) is not the '
+                                    'signed one: the archive is probably being updated',
+                                    'run it again in some hours', ui.LOGS / 'apt.log')
+                raise
         stamp.unlink(missing_ok=True)
         ui.write(stamp, source)
 

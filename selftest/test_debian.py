@@ -161,6 +161,17 @@ class Download(unittest.TestCase):
         self.assertTrue(done.stdout.endswith('/other_1.1_amd64.deb\n'), done.stdout)
         self.assertEqual(self.server.count('Packages'), 1)
 
+    def test_half_updated_archive(self):
+        """an index that is not the signed one is refused, with the probable reason"""
+        index = self.archive.root / 'dists/tiny/main/binary-amd64/Packages'
+        good = index.read_text()
+        for change in (good + '\n', good.replace('1:2.0', '1:2.1')):
+            index.write_text(change)
+            one_line(self, self.fetch(), 1, 'is not the signed one',
+                     'run it again in some hours')
+        index.write_text(good)
+        self.good(self.fetch())
+
     def test_unknown(self):
         """a package that the archive does not have is named, also if its name is a pattern"""
         self.archive.add('toolbox')
