@@ -66,12 +66,12 @@ static ARMPmuInsnEvent pmu_insn_event(uint16_t number)
 
 bool pmu_insn_supported(CPUARMState *env)
 {
-    return insn_count_available();
+    return tcg_enabled() && insn_count_available();
 }
 
 bool pmu_sve_supported(CPUARMState *env)
 {
-    return insn_count_available() &&
+    return pmu_insn_supported(env) &&
            cpu_isar_feature(aa64_sve, env_archcpu(env));
 }
 

@@ -102,7 +102,7 @@ static bool arm_cpu_finalize_pmu_topdown(ARMCPU *cpu, Error **errp)
                    "such as neoverse-v1, neoverse-n2, or max");
         return false;
     }
-    if (!insn_count_available()) {
+    if (!pmu_insn_supported(&cpu->env)) {
         error_setg(errp, "'pmu-topdown' needs TCG on a 64-bit host");
         return false;
     }
