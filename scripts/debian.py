@@ -23,12 +23,9 @@ KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 OFFLINE = ('check that apt can reach a Debian archive ("apt-get update"), then run it again; '
            'finished downloads are kept')
 
-# What apt says if an index has not the size or the sum that is signed
+# What apt says if an index has not the size or the sum that is signed: a point release reaches a
+# mirror in parts
 NOT_SIGNED = r'Mirror sync in progress|Hash Sum mismatch'
-
-
-class OutOfStep(ui.Fail):
-    """A part of the archive is older than its signature: it is being updated."""
 
 
 def host_sources(folder=pathlib.Path('/etc/apt')):
@@ -122,9 +119,9 @@ class Apt:
                                   ui.LOGS / 'apt.log')
             except ui.Fail:
                 if re.search(NOT_SIGNED, (ui.LOGS / 'apt.log').read_text()):
-                    raise OutOfStep(f'the index of Debian {self.suite} ({self.arch}) is not the '
-                                    'signed one: the archive is probably being updated',
-                                    'run it again in some hours', ui.LOGS / 'apt.log')
+                    raise ui.Fail(f'the index of Debian {self.suite} ({self.arch}) is not the '
+                                  'signed one: the archive is probably being updated',
+                                  'run it again in some hours', ui.LOGS / 'apt.log')
                 raise
         stamp.unlink(missing_ok=True)
         ui.write(stamp, source)

@@ -28,7 +28,6 @@ from cpio import Cpio
 
 SOURCES = ui.ROOT / 'guest'
 SUITE = 'trixie'        # the guests' Debian release
-BEFORE = 'bookworm'     # what stands in for it while the archive is being updated
 RUN = '/pmu/run'        # what guest/init runs
 
 
@@ -142,37 +141,13 @@ def extract_kernel(deb, folder):
         image.replace(folder / 'kernel')
 
 
-def release(arch):
-    """The Debian release that a guest is of, if it is there."""
-    mark = ui.BUILD / 'guest' / arch.name / 'release'
-    return mark.read_text() if mark.is_file() else None
-
-
-def archive_of(arch):
-    """The packages of a guest's Debian.
-
-    A point release reaches a mirror in parts, and some architectures can be without an index
-    for hours. Then a guest that is not there yet is of the release before.
-    """
-    suites = [release(arch)] if release(arch) else [SUITE, BEFORE]
-    for suite in suites:
-        apt = debian.Apt(suite, arch.debian)
-        try:
-            with ui.lock(ui.CACHE / 'lock', 'a download'):
-                apt.update()
-            return apt
-        except debian.OutOfStep as fail:
-            if suite == suites[-1]:
-                raise
-            ui.say(f'warning: {fail.args[0]}; the {arch.name} guest becomes Debian {BEFORE} '
-                   f'(remove {ui.show(ui.BUILD / "guest" / arch.name)} later, to have {suite})')
-
-
 def fetch(arch, folder):
     """Fetch the kernel and user space; the unpacked tree stays in folder/root."""
     if (folder / 'root').is_dir() and (folder / 'kernel').is_file():
         return
-    apt = archive_of(arch)
+    apt = debian.Apt(SUITE, arch.debian)
+    with ui.lock(ui.CACHE / 'lock', 'a download'):
+        apt.update()
     kernel = apt.depends(arch.kernel, r'linux-image-\d')
     keep = [p for p in apt.closure('linux-perf', 'libc6')
             if re.match(r'lib|zlib', p) and not re.search(r'-(stdlib|minimal|common)$', p)]
@@ -185,7 +160,6 @@ def fetch(arch, folder):
             shutil.rmtree(old, ignore_errors=True)
         for deb in debs:
             debian.unpack(deb, scratch)
-        ui.write(folder / 'release', apt.suite)
         scratch.rename(folder / 'root')
 
 
@@ -205,7 +179,7 @@ def build(name):
                     archive.folder(sub)
                 archive.device('dev/console', 5, 1)
                 archive.device('dev/null', 1, 3)
-                archive.add('bin/busybox', next(root.glob('**/bin/busybox')).read_bytes(), 0o755)
+                archive.add('bin/busybox', (root / 'usr/bin/busybox').read_bytes(), 0o755)
                 archive.add('init', (SOURCES / 'init').read_bytes(), 0o755)
                 add_program(archive, root, 'perf')
                 for program, path in programs(arch):
@@ -245,11 +219,12 @@ def packages(name, wanted):
 
     It is not compressed: loading it takes less time than unpacking it in a guest would.
     """
-    path = packages_file(name, wanted)
+    path, apt = packages_file(name, wanted), debian.Apt(SUITE, ARCHES[name].debian)
     path.parent.mkdir(parents=True, exist_ok=True)
     with ui.lock(path.with_name('lock'), f'the {name} guest'):
         if not path.exists():
-            apt = archive_of(ARCHES[name])
+            with ui.lock(ui.CACHE / 'lock', 'a download'):
+                apt.update()
             debs = apt.fetch(*apt.closure(*wanted), what=f'{", ".join(wanted)} ({apt.arch})')
             with ui.Step(f'unpack {", ".join(wanted)}'), \
                     tempfile.TemporaryDirectory(dir=path.parent) as scratch:

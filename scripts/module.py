@@ -62,10 +62,11 @@ def headers(name):
     with ui.lock(top / 'headers.lock', f'the headers of the {name} kernel'):
         if not folder.is_dir():
             base = found.removesuffix('-' + arch.kernel.removeprefix('linux-image-'))
-            target = guest.archive_of(arch)
-            host = debian.Apt(target.suite, 'amd64')
+            target = debian.Apt(guest.SUITE, arch.debian)
+            host = debian.Apt(guest.SUITE, 'amd64')
             with ui.lock(ui.CACHE / 'lock', 'a download'):
                 host.update()
+                target.update()
             try:
                 debs = target.fetch(f'linux-headers-{found}={version}',
                                     f'linux-headers-{base}-common={version}',

@@ -9,7 +9,6 @@ import tempfile
 import unittest
 from unittest import mock
 
-import debian
 import guest
 import ui
 from fixtures import write
@@ -200,8 +199,7 @@ class Packages(Temporary):
 
     def test_cached(self):
         """a set of packages is fetched and unpacked once, in whatever order it is named"""
-        apt = mock.Mock(suite=guest.SUITE,
-                        closure=mock.Mock(side_effect=lambda *names: ['lib', *names]),
+        apt = mock.Mock(closure=mock.Mock(side_effect=lambda *names: ['lib', *names]),
                         fetch=mock.Mock(side_effect=lambda *names, what: names))
         with mock.patch.multiple(ui, BUILD=self.top, CACHE=self.top, LOGS=self.top / 'logs'), \
                 mock.patch('debian.Apt', return_value=apt), \
@@ -216,36 +214,6 @@ class Packages(Temporary):
             self.assertEqual(apt.fetch.call_count, 2)
         self.assertEqual(sorted(p.name[:5] for p in path.parent.iterdir()),
                          ['lock', 'with-', 'with-'], 'nothing else is left')
-
-
-class HalfUpdated(Temporary):
-    """An archive without a signed index of the guest's release"""
-
-    def archive_of(self, *out_of_step):
-        """The suite that is taken, and what is said, if these have no index."""
-        def apt(suite, arch):
-            fail = debian.OutOfStep(f'no index of {suite}') if suite in out_of_step else None
-            return mock.Mock(suite=suite, update=mock.Mock(side_effect=fail))
-        with mock.patch.multiple(ui, BUILD=self.top, CACHE=self.top), \
-                mock.patch('debian.Apt', side_effect=apt), mock.patch('ui.say') as say:
-            return guest.archive_of(guest.ARCHES['power']).suite, say.call_args_list
-
-    def test_before(self):
-        """a new guest is of the release before then, and that is said"""
-        self.assertEqual(self.archive_of(), (guest.SUITE, []))
-        suite, said = self.archive_of(guest.SUITE)
-        self.assertEqual(suite, guest.BEFORE)
-        self.assertIn(f'the power guest becomes Debian {guest.BEFORE}', said[0].args[0])
-        with self.assertRaisesRegex(debian.OutOfStep, guest.BEFORE):
-            self.archive_of(guest.SUITE, guest.BEFORE)
-
-    def test_kept(self):
-        """a guest that is there keeps its release"""
-        write(self.top, {'guest/power/release': guest.SUITE.encode()})
-        with self.assertRaisesRegex(debian.OutOfStep, guest.SUITE):
-            self.archive_of(guest.SUITE)
-        write(self.top, {'guest/power/release': guest.BEFORE.encode()})
-        self.assertEqual(self.archive_of(), (guest.BEFORE, []))
 
 
 class Initrd(Temporary):
