@@ -65,13 +65,14 @@ class ArmEvents(functional.OneGuest):
     def test_switches(self, lines):
         """the kernel writes CONTEXTIDR and TTBR at each switch to another process"""
         found = counts(lines)
-        # Two switches in a turn, and now and then to somebody else
-        self.assertGreaterEqual(found[0x0b], 2000)
+        # Two switches in a turn, and now and then to somebody else, in either of the two runs
+        # whose difference this is
+        self.assertGreaterEqual(found[0x0b], 1950)
         self.assertLess(found[0x0b], 10000)
         # With page table isolation, also at each entry of the kernel
-        self.assertGreaterEqual(found[0x1c], 2000)
+        self.assertGreaterEqual(found[0x1c], 1950)
         self.assertLess(found[0x1c], 50000)
-        self.assertGreaterEqual(found[0x7c], 2000)
+        self.assertGreaterEqual(found[0x7c], 1950)
         # They take no interrupts; the timer's are few
         self.assertLess(found[0x86], 1000)
 
