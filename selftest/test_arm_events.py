@@ -54,10 +54,10 @@ class ArmEvents(functional.OneGuest):
         (svc, taken, user_returns), (returns, kernel_svc) = (
             [int(n) for event, n in part] for part in (numbers[:3], numbers[3:]))
         self.assertEqual(svc, 1000)
-        # and there may be interrupts
-        self.assertGreaterEqual(taken, 1000)
+        # and there may be interrupts, in either of the two runs whose difference this is
+        self.assertGreaterEqual(taken, 950)
         self.assertLess(taken, 1100)
-        self.assertGreaterEqual(returns, 1000)
+        self.assertGreaterEqual(returns, 950)
         self.assertLess(returns, 1100)
         self.assertEqual((user_returns, kernel_svc), (0, 0))
 
