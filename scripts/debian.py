@@ -26,6 +26,10 @@ OFFLINE = ('check that apt can reach a Debian archive ("apt-get update"), then r
 # What apt says if an index has not the size or the sum that is signed: a point release reaches a
 # mirror in parts
 NOT_SIGNED = r'Mirror sync in progress|Hash Sum mismatch'
+# Fetch and check the Release file alone, and keep the indexes that are there
+NO_INDEXES = ['-o', 'Acquire::IndexTargets::deb::Packages::DefaultEnabled=false',
+              '-o', 'Acquire::IndexTargets::deb-src::Sources::DefaultEnabled=false',
+              '-o', 'APT::Get::List-Cleanup=false', '--allow-releaseinfo-change']
 
 
 def host_sources(folder=pathlib.Path('/etc/apt')):
@@ -78,10 +82,6 @@ class Apt:
         for sub in ('lists/partial', 'archives/partial'):
             (self.dir / sub).mkdir(parents=True, exist_ok=True)
         self.debs.mkdir(parents=True, exist_ok=True)
-        archive = self.archive or host_archive()
-        how = 'trusted=yes' if self.trusted else f'signed-by={KEYRING}'
-        ui.write(self.dir / 'sources.list', ''.join(
-            f'{kind} [{how}] {archive} {self.suite} main\n' for kind in ('deb', 'deb-src')))
         ui.write(self.dir / 'status', '')
         host = subprocess.run(['apt-config', 'dump'], capture_output=True, text=True).stdout
         keep = [l for l in host.splitlines() if re.match(r'Acquire::(?!IndexTargets|Languages)', l)]
@@ -96,6 +96,11 @@ class Apt:
             'APT::Install-Recommends "false";', f'APT::Sandbox::User "{user}";',
             'Acquire::Languages "none";', 'Acquire::Retries "3";', '']))
 
+    def _sources(self, suite):
+        archive = self.archive or host_archive()
+        how = 'trusted=yes' if self.trusted else f'signed-by={KEYRING}'
+        return ''.join(f'{kind} [{how}] {archive} {suite} main\n' for kind in ('deb', 'deb-src'))
+
     def _apt(self, *args, what):
         # In a folder of its own: apt-get deletes unfinished downloads of the current one.
         return ui.run(['apt-get', '-q', *args], log='apt.log', what=what, hint=OFFLINE,
@@ -104,27 +109,60 @@ class Apt:
     def update(self, max_age_days=30):
         """Fetch the package index, if there is none or it is old."""
         self._configure()
-        stamp = self.dir / 'updated'
-        source = (self.dir / 'sources.list').read_text()
-        if stamp.exists() and stamp.read_text() == source and \
+        stamp, wanted = self.dir / 'updated', self._sources(self.suite)
+        if stamp.exists() and stamp.read_text() == wanted and \
                 time.time() - stamp.stat().st_mtime < max_age_days * 86400:
             return
         ui.need_room(self.dir, 200)
         with ui.Step(f'package index of Debian {self.suite} ({self.arch})'):
             try:
-                lines = self._apt('update', what='apt-get update')
-                bad = [l for l in lines if l.startswith(('E:', 'Err:', 'W: Failed'))]
-                if bad:
-                    raise ui.Fail(f'apt-get update failed: {bad[-1]}', OFFLINE,
-                                  ui.LOGS / 'apt.log')
+                sources = self._update(self.suite)
             except ui.Fail:
-                if re.search(NOT_SIGNED, (ui.LOGS / 'apt.log').read_text()):
-                    raise ui.Fail(f'the index of Debian {self.suite} ({self.arch}) is not the '
-                                  'signed one: the archive is probably being updated',
-                                  'run it again in some hours', ui.LOGS / 'apt.log')
-                raise
+                if not re.search(NOT_SIGNED, (ui.LOGS / 'apt.log').read_text()):
+                    raise
+                sources = self._update_other_name()
+        sources.replace(self.dir / 'sources.list')
         stamp.unlink(missing_ok=True)
-        ui.write(stamp, source)
+        ui.write(stamp, wanted)
+
+    def _update(self, suite, *options):
+        """Fetch the index under dists/`suite`; returns the file that names this source."""
+        sources = self.dir / 'sources.new'
+        ui.write(sources, self._sources(suite))
+        lines = self._apt('update', '-o', f'Dir::Etc::sourcelist={sources}', *options,
+                          what='apt-get update')
+        bad = [l for l in lines if l.startswith(('E:', 'Err:', 'W: Failed'))]
+        if bad:
+            raise ui.Fail(f'apt-get update failed: {bad[-1]}', OFFLINE, ui.LOGS / 'apt.log')
+        return sources
+
+    def _names(self, suite):
+        """What the signed Release file under dists/`suite` calls itself: {'Suite', 'Codename'}."""
+        self._update(suite, *NO_INDEXES)
+        text = ''.join(path.read_text(errors='replace') for path in
+                       (self.dir / 'lists').glob(f'*_dists_{suite}_*Release'))
+        return dict(re.findall(r'(?m)^(Suite|Codename): *(\S+)$', text))
+
+    def _update_other_name(self):
+        """While an archive is being updated, a release may still be whole under its other name.
+
+        A mirror that has a new Release file under dists/CODENAME before the indexes that it signs
+        can still have the last point release, signed and complete, under dists/SUITE ("stable").
+        """
+        names = self._names(self.suite)
+        for other in sorted(set(names.values()) - {self.suite}):
+            try:
+                if self._names(other).get('Codename') != names.get('Codename'):
+                    continue            # that name is the next release's by now
+                sources = self._update(other)
+            except ui.Fail:
+                continue
+            ui.say(f'the archive is being updated: Debian {self.suite} ({self.arch}) is as the '
+                   f'signed index of {other} has it')
+            return sources
+        raise ui.Fail(f'the index of Debian {self.suite} ({self.arch}) is not the signed one: '
+                      'the archive is probably being updated', 'run it again in some hours',
+                      ui.LOGS / 'apt.log')
 
     def closure(self, *names):
         """The packages that installing `names` on an empty system would bring."""

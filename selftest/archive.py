@@ -51,17 +51,18 @@ class Archive:
         files.append(f' {hashlib.sha256(data).hexdigest()} {len(data)} {dsc.name}\n')
         self.index(f'Package: {name}\n{head}Directory: pool\nChecksums-Sha256:\n{"".join(files)}')
 
-    def index(self, sources=''):
-        where, lines = self.root / 'dists' / SUITE, []
-        for name, text in (('main/binary-amd64/Packages', '\n'.join(self.packages.values())),
+    def index(self, sources='', name=SUITE, codename=SUITE, suite=SUITE):
+        """Write dists/`name` of a release with this code name, also known as `suite`."""
+        where, lines = self.root / 'dists' / name, []
+        for file, text in (('main/binary-amd64/Packages', '\n'.join(self.packages.values())),
                            ('main/source/Sources', sources)):
-            path = where / name
+            path = where / file
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
             lines.append(f' {hashlib.sha256(path.read_bytes()).hexdigest()} '
-                         f'{path.stat().st_size} {name}\n')
+                         f'{path.stat().st_size} {file}\n')
         (where / 'Release').write_text(
-            f'Suite: {SUITE}\nCodename: {SUITE}\nDate: Thu, 01 Jan 2026 00:00:00 UTC\n'
+            f'Suite: {suite}\nCodename: {codename}\nDate: Thu, 01 Jan 2026 00:00:00 UTC\n'
             f'Architectures: amd64\nComponents: main\nSHA256:\n{"".join(lines)}')
 
 

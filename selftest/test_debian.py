@@ -172,6 +172,27 @@ class Download(unittest.TestCase):
         index.write_text(good)
         self.good(self.fetch())
 
+    def test_other_name(self):
+        """a release whose index is not the signed one is taken under its other name, if whole"""
+        index = self.archive.root / 'dists/tiny/main/binary-amd64/Packages'
+        self.archive.index(suite='small')
+        good = index.read_text()
+        index.write_text(good.replace('1:2.0', '1:2.1'))
+        refused = 'the index of Debian tiny (amd64) is not the signed one'
+        one_line(self, self.fetch(), 1, refused)                        # nothing has that name
+        self.archive.index(name='small', codename='next', suite='small')
+        one_line(self, self.fetch(), 1, refused)                        # another release has it
+        self.archive.index(name='small', suite='small')
+        other = self.archive.root / 'dists/small/main/binary-amd64/Packages'
+        other.write_text(good + '\n')
+        one_line(self, self.fetch(), 1, refused)                        # not whole either
+        other.write_text(good)
+        self.good(done := self.fetch())
+        self.assertIn('Debian tiny (amd64) is as the signed index of small has it', done.stderr)
+        asked = len(self.server.log)
+        self.good(self.fetch())                                         # and is asked for once
+        self.assertEqual(len(self.server.log), asked)
+
     def test_unknown(self):
         """a package that the archive does not have is named, also if its name is a pattern"""
         self.archive.add('toolbox')
