@@ -195,7 +195,10 @@ static TCGOp *insn_count_gen_add(const DisasContextBase *db, unsigned word,
 void translator_count_here(const DisasContextBase *db, unsigned word,
                            uint64_t lanes)
 {
-    translator_count_here_i64(db, word, tcg_constant_i64(lanes));
+    /* A block that counts nothing has not even the constant */
+    if (translator_counts_lanes(db, word)) {
+        translator_count_here_i64(db, word, tcg_constant_i64(lanes));
+    }
 }
 
 void translator_count_here_i64(const DisasContextBase *db, unsigned word,

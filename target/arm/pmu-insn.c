@@ -177,24 +177,36 @@ static unsigned pmu_insn_counted(ARMPmuInsnEvent event)
     return counted;
 }
 
+/* How many instructions can be executed before an overflow is possible? */
+static int64_t pmu_insn_until(const ARMPmuCount *c, const ARMPmuOverflow *o,
+                              uint64_t value)
+{
+    uint64_t left = o->at - value;
+
+    if (left > 1ULL << 63) {
+        /* Half of the numbers are in the past */
+        return 0;
+    }
+    return MIN(DIV_ROUND_UP(left, pmu_insn_most(c, o->event)), INT64_MAX);
+}
+
 /*
- * When does this counter (31 for PMCCNTR) overflow next? Returns false if it
- * is not in use or counts no such event.
+ * When does this counter (31 for PMCCNTR) overflow next, and how many
+ * instructions can be executed before? Returns false if it is not in use or
+ * counts no such event.
  *
  * pmevcntr_op_start() sees an overflow when the top bit falls, but only if it
  * has seen it set before. So setting it is as good as an overflow here.
  */
 static bool pmu_insn_in_use(CPUARMState *env, unsigned counter,
-                            ARMPmuOverflow *o)
+                            ARMPmuOverflow *o, int64_t *left)
 {
-    uint64_t value, delta, top;
+    const ARMPmuCount *c = &env_archcpu(env)->pmu_count;
+    uint64_t value, count, delta, top;
     unsigned divider = 1;
 
     if (counter == 31) {
         o->event = PMU_INSN(CPU_CYCLES);
-        if (!pmu_topdown_supported(env)) {
-            return false;
-        }
         divider = pmccntr_clockdiv_enabled(env) ? 64 : 1;
         delta = env->cp15.c15_ccnt_delta;
         top = env->cp15.c9_pmcr & PMCRLC ? 1ULL << 63 : 1ULL << 31;
@@ -212,22 +224,11 @@ static bool pmu_insn_in_use(CPUARMState *env, unsigned counter,
         !pmu_counter_enabled(env, counter)) {
         return false;
     }
-    value = pmu_insn_get(env, o->event) / divider;
-    o->at = (value + top - ((value - delta) & (top - 1))) * divider;
+    value = pmu_insn_get(env, o->event);
+    count = value / divider;
+    o->at = (count + top - ((count - delta) & (top - 1))) * divider;
+    *left = pmu_insn_until(c, o, value);
     return true;
-}
-
-/* How many instructions can be executed before an overflow is possible? */
-static int64_t pmu_insn_until(const ARMPmuCount *c, const ARMPmuOverflow *o,
-                              uint64_t value)
-{
-    uint64_t left = o->at - value;
-
-    if (left > 1ULL << 63) {
-        /* Half of the numbers are in the past */
-        return 0;
-    }
-    return MIN(DIV_ROUND_UP(left, pmu_insn_most(c, o->event)), INT64_MAX);
 }
 
 /* Until the first overflow, on the vCPU's thread after insn_count_sync() */
@@ -285,19 +286,26 @@ void pmu_insn_update(CPUARMState *env)
     ARMPmuOverflow overflow[ARRAY_SIZE(c->overflow)];
     unsigned i, counted = 0, overflows = 0;
     int64_t left = INSN_COUNT_NEVER;
-    uint64_t count;
+    uint64_t count = 0;
+    bool own = pmu_insn_is_own(cs);
 
     if (!insn_count_available() || !arm_feature(env, ARM_FEATURE_PMU)) {
         return;
     }
+    if (!own) {
+        /* Before the other events, so that their deadlines are no later */
+        count = pmu_insn_get(env, PMU_INSN(INST_RETIRED));
+    }
     for (i = 0; i <= pmu_num_counters(env); i++) {
         unsigned counter = i == pmu_num_counters(env) ? 31 : i;
+        int64_t until;
 
-        if (pmu_insn_in_use(env, counter, &overflow[overflows])) {
+        if (pmu_insn_in_use(env, counter, &overflow[overflows], &until)) {
             counted |= pmu_insn_counted(overflow[overflows++].event);
+            left = MIN(left, until);
         }
     }
-    if (pmu_insn_is_own(cs)) {
+    if (own) {
         qatomic_set(&c->changed, false);
         if (!counted && !c->insns.wanted) {
             return;
@@ -309,24 +317,17 @@ void pmu_insn_update(CPUARMState *env)
         c->overflows = overflows;
         memcpy(c->overflow, overflow, overflows * sizeof(*overflow));
         if (counted) {
-            insn_count_sync(cs, 0);
-            pmu_insn_set_due(cs, pmu_insn_left(c));
+            /* pmu_insn_get() has brought the totals up to date */
+            pmu_insn_set_due(cs, left);
         }
         return;
     }
 
     /*
-     * The totals may be ahead of what we see, so this is no later than it is.
      * If nothing is due sooner than before, the vCPU goes on undisturbed, and
      * must look at the counters when something is.
      */
     qatomic_set(&c->changed, true);
-    count = pmu_insn_get(env, PMU_INSN(INST_RETIRED));
-    for (i = 0; i < overflows; i++) {
-        ARMPmuOverflow *o = &overflow[i];
-
-        left = MIN(left, pmu_insn_until(c, o, pmu_insn_get(env, o->event)));
-    }
     if (!c->pending && (counted != qatomic_read(&c->insns.wanted) ||
                         (counted && (int64_t)(count + left - c->due) < 0))) {
         run_on_cpu_data now = RUN_ON_CPU_NULL;
