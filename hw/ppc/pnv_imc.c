@@ -1,8 +1,5 @@
 /*
- * PowerNV in-memory collection (IMC) counters of a chip
- *
- * The device, its properties, and how the machine uses it. The counters of the
- * nest are in pnv_imc_nest.c, those of cores and threads in pnv_imc_core.c.
+ * PowerNV in-memory collection (IMC) counters of a chip: the device
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -10,16 +7,15 @@
  */
 
 #include "qemu/osdep.h"
-#include "hw/ppc/pnv_imc.h"
-#include "hw/ppc/fdt.h"
+#include "pnv_imc_internal.h"
 #include "hw/ppc/pnv_xscom.h"
 #include "hw/qdev-properties.h"
+#include "migration/blocker.h"
 #include "qapi/error.h"
 #include "qapi/visitor.h"
 #include "qemu/datadir.h"
-#include "qemu/units.h"
+#include "qobject/qlist.h"
 #include "trace.h"
-#include <libfdt.h>
 
 /* What "nest-synthetic" says instead of a list */
 #define PNV_IMC_DEMO            "demo"
@@ -28,28 +24,16 @@
 #define PERIOD_MIN_NS           10000
 #define PERIOD_MAX_NS           1000000000
 
-static bool pnv_imc_event_by_name(void *opaque, const char *text,
-                                  uint32_t *offset)
+/* The event of @unit, or of any unit if that is NULL */
+static bool pnv_imc_find_event(GArray *events, const char *unit,
+                               const char *name, uint32_t *offset)
 {
-    PnvImc *imc = opaque;
-    const char *unit = g_str_has_prefix(text, "nest_") ? text + 5 : text;
-    g_auto(GStrv) parts = g_strsplit(unit, "/", 2);
     unsigned i;
 
-    if (!parts[0] || !parts[1]) {
-        return false;
-    }
-    /* As perf calls it, too: nest_UNIT_imc/EVENT */
-    if (unit != text) {
-        if (!g_str_has_suffix(parts[0], "_imc")) {
-            return false;
-        }
-        parts[0][strlen(parts[0]) - 4] = 0;
-    }
-    for (i = 0; i < imc->events->len; i++) {
-        const PnvImcEvent *e = &g_array_index(imc->events, PnvImcEvent, i);
+    for (i = 0; i < events->len; i++) {
+        const PnvImcEvent *e = pnv_imc_event(events, i);
 
-        if (!strcmp(e->unit, parts[0]) && !strcmp(e->name, parts[1])) {
+        if ((!unit || !strcmp(e->unit, unit)) && !strcmp(e->name, name)) {
             *offset = e->offset;
             return true;
         }
@@ -57,91 +41,263 @@ static bool pnv_imc_event_by_name(void *opaque, const char *text,
     return false;
 }
 
-static PmuSyntheticEvents pnv_imc_events(PnvImc *imc)
+/* "UNIT/EVENT", or as perf calls it, "nest_UNIT_imc/EVENT" */
+static bool pnv_imc_nest_by_name(void *events, const char *text,
+                                 uint32_t *offset)
+{
+    const char *unit = g_str_has_prefix(text, "nest_") ? text + 5 : text;
+    g_auto(GStrv) parts = g_strsplit(unit, "/", 2);
+
+    if (!parts[0] || !parts[1]) {
+        return false;
+    }
+    if (unit != text) {
+        if (!g_str_has_suffix(parts[0], "_imc")) {
+            return false;
+        }
+        parts[0][strlen(parts[0]) - 4] = 0;
+    }
+    return pnv_imc_find_event(events, parts[0], parts[1], offset);
+}
+
+/* "EVENT", or as perf calls it, "core_imc/EVENT" and "thread_imc/EVENT" */
+static bool pnv_imc_core_by_name(void *events, const char *text,
+                                 uint32_t *offset)
+{
+    if (g_str_has_prefix(text, "core_imc/")) {
+        text += strlen("core_imc/");
+    }
+    return pnv_imc_find_event(events, NULL, text, offset);
+}
+
+static bool pnv_imc_thread_by_name(void *events, const char *text,
+                                   uint32_t *offset)
+{
+    if (g_str_has_prefix(text, "thread_imc/")) {
+        text += strlen("thread_imc/");
+    }
+    return pnv_imc_find_event(events, NULL, text, offset);
+}
+
+static const struct {
+    const char *name;
+    uint32_t max;
+    bool (*by_name)(void *events, const char *text, uint32_t *offset);
+} pnv_imc_areas[PNV_IMC_AREAS] = {
+    [PNV_IMC_NEST] = { "nest", PNV_IMC_CB_OFFSET - 8, pnv_imc_nest_by_name },
+    [PNV_IMC_CORE] = { "core", PNV_IMC_PAGE_SIZE - 8, pnv_imc_core_by_name },
+    [PNV_IMC_THREAD] = { "thread", PNV_IMC_PAGE_SIZE - 8,
+                         pnv_imc_thread_by_name },
+};
+
+static PmuSyntheticEvents pnv_imc_events(PnvImc *imc, PnvImcArea area)
 {
     return (PmuSyntheticEvents) {
-        .max = PNV_IMC_CB_OFFSET - 8,
+        .max = pnv_imc_areas[area].max,
         .step = 8,
-        .by_name = pnv_imc_event_by_name,
-        .opaque = imc,
+        .by_name = pnv_imc_areas[area].by_name,
+        .opaque = imc->events[area],
     };
 }
 
-static char *pnv_imc_get_synthetic(Object *obj, Error **errp)
+static bool pnv_imc_apply_synthetic(PnvImc *imc, PnvImcArea area,
+                                    const char *value, Error **errp)
 {
-    PnvImc *imc = PNV_IMC(obj);
-
-    return g_strdup(imc->pending ?: imc->demo ? PNV_IMC_DEMO :
-                    pmu_synthetic_list(imc->synthetic));
-}
-
-static bool pnv_imc_apply_synthetic(PnvImc *imc, const char *value,
-                                    Error **errp)
-{
-    bool demo = !strcmp(value, PNV_IMC_DEMO);
-    PmuSyntheticEvents events = pnv_imc_events(imc);
-    PmuSynthetic *synthetic = NULL;
+    PnvImcMadeUp *made_up = &imc->synthetic[area];
+    bool demo = area == PNV_IMC_NEST && !strcmp(value, PNV_IMC_DEMO);
+    PmuSyntheticEvents events = pnv_imc_events(imc, area);
+    PmuSynthetic *list = NULL;
 
     if (*value && !demo) {
-        synthetic = pmu_synthetic_parse(value, &events, errp);
-        if (!synthetic) {
+        list = pmu_synthetic_parse(value, &events, errp);
+        if (!list) {
             return false;
         }
     }
-    pmu_synthetic_unref(imc->synthetic);
-    imc->synthetic = synthetic;
-    imc->demo = demo;
+    pmu_synthetic_unref(made_up->list);
+    made_up->list = list;
+    made_up->demo = demo;
     return true;
 }
 
-static void pnv_imc_set_synthetic(Object *obj, const char *value,
-                                  Error **errp)
+static void pnv_imc_get_synthetic(Object *obj, Visitor *v, const char *name,
+                                  void *opaque, Error **errp)
+{
+    PnvImcMadeUp *made_up = &PNV_IMC(obj)->synthetic[(uintptr_t)opaque];
+    g_autofree char *value =
+        g_strdup(made_up->pending ?: made_up->demo ? PNV_IMC_DEMO :
+                 pmu_synthetic_list(made_up->list));
+
+    visit_type_str(v, name, &value, errp);
+}
+
+static void pnv_imc_set_synthetic(Object *obj, Visitor *v, const char *name,
+                                  void *opaque, Error **errp)
 {
     PnvImc *imc = PNV_IMC(obj);
+    PnvImcArea area = (uintptr_t)opaque;
+    g_autofree char *value = NULL;
 
+    if (!visit_type_str(v, name, &value, errp)) {
+        return;
+    }
     if (!DEVICE(obj)->realized) {
         /* Names are known when the catalog has been read */
-        g_free(imc->pending);
-        imc->pending = g_strdup(value);
-    } else if (pnv_imc_apply_synthetic(imc, value, errp)) {
+        g_free(imc->synthetic[area].pending);
+        imc->synthetic[area].pending = g_steal_pointer(&value);
+    } else if (pnv_imc_apply_synthetic(imc, area, value, errp) &&
+               area == PNV_IMC_NEST) {
         pnv_imc_nest_update(imc);
     }
 }
 
-/* "EVENT=N,..." adds N to each word, once. Either all of them or none. */
-static void pnv_imc_set_add(Object *obj, const char *value, Error **errp)
+typedef struct PnvImcAdd {
+    uint32_t offset;
+    int64_t unit;           /* -1 for all */
+    uint64_t count;
+} PnvImcAdd;
+
+static bool pnv_imc_parse_add(PnvImc *imc, PnvImcArea area, const char *text,
+                              PnvImcAdd *add, Error **errp)
+{
+    PmuSyntheticEvents events = pnv_imc_events(imc, area);
+    g_auto(GStrv) sides = g_strsplit(text, "=", 2);
+    g_auto(GStrv) where = g_strsplit(sides[0] ?: "", "@", 2);
+    uint64_t unit = -1;
+
+    if (!where[0] || !sides[1] ||
+        (where[1] && (area == PNV_IMC_NEST ||
+                      !pmu_synthetic_number(where[1], UINT16_MAX, &unit))) ||
+        !pmu_synthetic_event(where[0], &events, &add->offset) ||
+        !pmu_synthetic_number(sides[1], UINT64_MAX, &add->count)) {
+        error_setg(errp, "'%s' is not of the form EVENT%s=COUNT with a name "
+                   "or a multiple of 8 up to 0x%x", text,
+                   area == PNV_IMC_NEST ? "" : area == PNV_IMC_CORE ?
+                   "[@CORE]" : "[@PIR]", events.max);
+        return false;
+    }
+    add->unit = unit;
+    if (area == PNV_IMC_NEST && pnv_imc_nest_reserved(imc, add->offset)) {
+        error_setg(errp, "event '%s' is where the frame of a group of "
+                   "counters is, and cannot count", where[0]);
+        return false;
+    }
+    return true;
+}
+
+/* Index of the first event at this offset, or the number of events */
+static unsigned pnv_imc_event_at(GArray *events, uint32_t offset)
+{
+    unsigned i = 0;
+
+    while (i < events->len && pnv_imc_event(events, i)->offset != offset) {
+        i++;
+    }
+    return i;
+}
+
+/* "EVENT=N,..." adds N to each counter, once. Either all of them or none. */
+static void pnv_imc_set_add(Object *obj, Visitor *v, const char *name,
+                            void *opaque, Error **errp)
 {
     PnvImc *imc = PNV_IMC(obj);
-    PmuSyntheticEvents events = pnv_imc_events(imc);
-    g_auto(GStrv) texts = g_strsplit(value, ",", 0);
-    unsigned n = g_strv_length(texts), i;
-    g_autofree uint32_t *offset = g_new(uint32_t, n);
-    g_autofree uint64_t *count = g_new(uint64_t, n);
+    PnvImcArea area = (uintptr_t)opaque;
+    GArray *events = imc->events[area];
+    g_autofree char *value = NULL;
+    g_autofree PnvImcAdd *add = NULL;
+    g_auto(GStrv) texts = NULL;
+    unsigned n, i;
 
-    if (!DEVICE(obj)->realized) {
-        error_setg(errp, "nest-add can only be set while the machine exists");
+    if (!visit_type_str(v, name, &value, errp)) {
         return;
     }
+    if (!DEVICE(obj)->realized) {
+        error_setg(errp, "%s can only be set while the machine exists", name);
+        return;
+    }
+    texts = g_strsplit(value, ",", 0);
+    n = g_strv_length(texts);
+    add = g_new(PnvImcAdd, n);
     for (i = 0; i < n; i++) {
-        g_auto(GStrv) sides = g_strsplit(texts[i], "=", 2);
+        if (!pnv_imc_parse_add(imc, area, texts[i], &add[i], errp)) {
+            return;
+        }
+        if (area != PNV_IMC_NEST &&
+            (pnv_imc_event_at(events, add[i].offset) == events->len ||
+             !pnv_imc_core_add(imc, area,
+                               pnv_imc_event_at(events, add[i].offset),
+                               add[i].unit, 0))) {
+            error_setg(errp, "'%s': no %s counts that now", texts[i],
+                       pnv_imc_areas[area].name);
+            return;
+        }
+    }
+    for (i = 0; i < n; i++) {
+        if (area == PNV_IMC_NEST) {
+            pnv_imc_nest_add(imc, add[i].offset, add[i].count);
+        } else {
+            pnv_imc_core_add(imc, area, pnv_imc_event_at(events, add[i].offset),
+                             add[i].unit, add[i].count);
+        }
+        trace_pnv_imc_add(imc->chip->chip_id, pnv_imc_areas[area].name,
+                          add[i].offset, add[i].count);
+    }
+}
 
-        if (!sides[0] || !sides[1] ||
-            !pmu_synthetic_event(sides[0], &events, &offset[i]) ||
-            !pmu_synthetic_number(sides[1], UINT64_MAX, &count[i])) {
-            error_setg(errp, "'%s' is not of the form EVENT=COUNT with a name "
-                       "or a multiple of 8 up to 0x%x", texts[i], events.max);
+static char *pnv_imc_get_fault(Object *obj, Error **errp)
+{
+    return g_strdup(PNV_IMC(obj)->nest_fault ?: "");
+}
+
+/* "GROUP[-GROUP]=torn|late,..."; other groups are as they should be. */
+static void pnv_imc_set_fault(Object *obj, const char *value, Error **errp)
+{
+    PnvImc *imc = PNV_IMC(obj);
+    g_auto(GStrv) texts = g_strsplit(value, ",", 0);
+    g_autofree PnvImcFault *fault = g_new0(PnvImcFault, imc->nest.groups + 1);
+    unsigned i;
+
+    if (!DEVICE(obj)->realized) {
+        error_setg(errp,
+                   "nest-fault can only be set while the machine exists");
+        return;
+    }
+    for (i = 0; texts[i]; i++) {
+        g_auto(GStrv) sides = g_strsplit(texts[i], "=", 2);
+        g_auto(GStrv) range = g_strsplit(sides[0] ?: "", "-", 2);
+        PnvImcFault kind = !sides[0] ? PNV_IMC_FAULT_NONE :
+                           !g_strcmp0(sides[1], "torn") ? PNV_IMC_FAULT_TORN :
+                           !g_strcmp0(sides[1], "late") ? PNV_IMC_FAULT_LATE :
+                           PNV_IMC_FAULT_NONE;
+        uint64_t first, last, max = imc->nest.groups - 1;
+
+        if (kind == PNV_IMC_FAULT_NONE || !imc->nest.groups || !range[0] ||
+            !pmu_synthetic_number(range[0], max, &first) ||
+            !pmu_synthetic_number(range[1] ?: range[0], max, &last) ||
+            first > last) {
+            error_setg(errp, "'%s' is not of the form GROUP=torn or GROUP=late "
+                       "with a group of 0 to %d, or a range of them", texts[i],
+                       (int)imc->nest.groups - 1);
             return;
         }
-        if (pnv_imc_nest_reserved(imc, offset[i])) {
-            error_setg(errp, "event '%s' is where the frame of a group of "
-                       "counters is, and cannot count", sides[0]);
-            return;
+        while (first <= last) {
+            fault[first++] = kind;
         }
     }
-    for (i = 0; i < n; i++) {
-        pnv_imc_nest_add(imc, offset[i], count[i]);
-        trace_pnv_imc_nest_add(imc->chip->chip_id, offset[i], count[i]);
-    }
+    pnv_imc_nest_set_faults(imc, fault);
+    g_free(imc->nest_fault);
+    imc->nest_fault = g_strdup(value);
+}
+
+static void pnv_imc_get_engines(Object *obj, Visitor *v, const char *name,
+                                void *opaque, Error **errp)
+{
+    PnvImc *imc = PNV_IMC(obj);
+    g_autoptr(QList) list = DEVICE(obj)->realized ? pnv_imc_core_query(imc)
+                                                  : qlist_new();
+    QObject *value = QOBJECT(list);
+
+    visit_type_any(v, name, &value, errp);
 }
 
 static void pnv_imc_get_uav(Object *obj, Visitor *v, const char *name,
@@ -216,7 +372,7 @@ static void pnv_imc_realize(DeviceState *dev, Error **errp)
     PnvImc *imc = PNV_IMC(dev);
     PnvImcClass *ic = PNV_IMC_GET_CLASS(imc);
     g_autofree char *file = NULL;
-    const PnvImcEvent *last;
+    unsigned i;
 
     if (imc->catalog) {
         file = g_strdup(imc->catalog);
@@ -228,22 +384,28 @@ static void pnv_imc_realize(DeviceState *dev, Error **errp)
             return;
         }
     }
-    imc->events = pnv_imc_catalog_load(file, errp);
-    if (!imc->events) {
+    if (!pnv_imc_catalog_load(imc->events, file, errp)) {
         return;
     }
-    pnv_imc_nest_resolve(imc);
-    if (imc->events->len) {
-        last = &g_array_index(imc->events, PnvImcEvent, imc->events->len - 1);
-        imc->nest.frames = last->offset / PNV_IMC_GROUP_SIZE + 1;
+    pnv_imc_nest_create(imc);
+    pnv_imc_count_resolve(imc->events[PNV_IMC_CORE]);
+    pnv_imc_count_resolve(imc->events[PNV_IMC_THREAD]);
+    for (i = 0; i < PNV_IMC_AREAS; i++) {
+        PnvImcMadeUp *made_up = &imc->synthetic[i];
+
+        if (made_up->pending &&
+            !pnv_imc_apply_synthetic(imc, i, made_up->pending, errp)) {
+            return;
+        }
+        g_clear_pointer(&made_up->pending, g_free);
     }
 
-    if (imc->pending && !pnv_imc_apply_synthetic(imc, imc->pending, errp)) {
+    /* No device of these machines can be; so nobody would notice */
+    error_setg(&imc->blocker, "In-memory collection counters (imc=on) cannot "
+               "be migrated");
+    if (migrate_add_blocker(&imc->blocker, errp) < 0) {
         return;
     }
-    g_clear_pointer(&imc->pending, g_free);
-
-    imc->nest.words = g_new0(PnvImcWord, PNV_IMC_NEST_WORDS);
     memory_region_init_io(&imc->nest_mr, OBJECT(dev), &pnv_imc_nest_ops, imc,
                           "pnv-imc-nest", PNV_IMC_NEST_SIZE);
     pnv_imc_nest_reset(imc);
@@ -262,12 +424,17 @@ static void pnv_imc_init(Object *obj)
 static void pnv_imc_finalize(Object *obj)
 {
     PnvImc *imc = PNV_IMC(obj);
+    unsigned i;
 
+    migrate_del_blocker(&imc->blocker);
     pnv_imc_core_destroy(imc);
-    pmu_synthetic_unref(imc->synthetic);
-    g_clear_pointer(&imc->events, g_array_unref);
-    g_free(imc->nest.words);
-    g_free(imc->pending);
+    pnv_imc_nest_destroy(imc);
+    for (i = 0; i < PNV_IMC_AREAS; i++) {
+        pmu_synthetic_unref(imc->synthetic[i].list);
+        g_free(imc->synthetic[i].pending);
+        g_clear_pointer(&imc->events[i], g_array_unref);
+    }
+    g_free(imc->nest_fault);
 }
 
 static const Property pnv_imc_properties[] = {
@@ -279,6 +446,7 @@ static void pnv_imc_class_init(ObjectClass *klass, void *data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);
     ResettableClass *rc = RESETTABLE_CLASS(klass);
+    unsigned i;
 
     dc->realize = pnv_imc_realize;
     dc->desc = "PowerNV in-memory collection counters";
@@ -289,15 +457,35 @@ static void pnv_imc_class_init(ObjectClass *klass, void *data)
                               pnv_imc_set_uav, NULL, NULL);
     object_class_property_set_description(klass, "uav",
         "Unit availability vector: which units of the nest exist");
-    object_class_property_add_str(klass, "nest-synthetic",
-                                  pnv_imc_get_synthetic,
-                                  pnv_imc_set_synthetic);
-    object_class_property_set_description(klass, "nest-synthetic",
-        "Made-up rates of nest events that are not clocks, as UNIT/EVENT=KIND "
-        "or OFFSET=KIND, where KIND is rate:N, const:N or hash; or demo");
-    object_class_property_add_str(klass, "nest-add", NULL, pnv_imc_set_add);
-    object_class_property_set_description(klass, "nest-add",
-        "Adds to nest counters, once: UNIT/EVENT=COUNT or OFFSET=COUNT");
+    for (i = 0; i < PNV_IMC_AREAS; i++) {
+        const char *area = pnv_imc_areas[i].name;
+        g_autofree char *synthetic = g_strconcat(area, "-synthetic", NULL);
+        g_autofree char *add = g_strconcat(area, "-add", NULL);
+        g_autofree char *made_up =
+            g_strdup_printf("Made-up values of %s events that are not counted, "
+                            "as EVENT=KIND, where KIND is rate:N, const:N, "
+                            "hash and others%s", area,
+                            i == PNV_IMC_NEST ? "; or demo" : "");
+        g_autofree char *adds =
+            g_strdup_printf("Adds to %s counters, once: EVENT=COUNT,...", area);
+
+        object_class_property_add(klass, synthetic, "string",
+                                  pnv_imc_get_synthetic, pnv_imc_set_synthetic,
+                                  NULL, (void *)(uintptr_t)i);
+        object_class_property_set_description(klass, synthetic, made_up);
+        object_class_property_add(klass, add, "string", NULL, pnv_imc_set_add,
+                                  NULL, (void *)(uintptr_t)i);
+        object_class_property_set_description(klass, add, adds);
+    }
+    object_class_property_add_str(klass, "nest-fault", pnv_imc_get_fault,
+                                  pnv_imc_set_fault);
+    object_class_property_set_description(klass, "nest-fault",
+        "Nest groups that readers are to find in trouble: GROUP=torn or "
+        "GROUP=late,...");
+    object_class_property_add(klass, "engines", "any", pnv_imc_get_engines,
+                              NULL, NULL, NULL);
+    object_class_property_set_description(klass, "engines",
+        "What the engine of each core and its threads do");
     object_class_property_add(klass, "status", "uint64", pnv_imc_get_status,
                               NULL, NULL, NULL);
     object_class_property_set_description(klass, "status",
@@ -321,16 +509,12 @@ static void pnv_imc_class_init(ObjectClass *klass, void *data)
 static const PnvImcCoreModel pnv_imc_core_p9 = {
     .event_mask = PNV9_IMC_EVENT_MASK,
     .htm_mode = PNV9_IMC_HTM_MODE,
-    .scale = 512,
-    .events = pnv_imc_events_p9,
 };
 
 static const PnvImcCoreModel pnv_imc_core_p10 = {
     .event_mask = PNV10_IMC_EVENT_MASK,
     .htm_mode = PNV10_IMC_HTM_MODE,
-    .scale = 1,
     .msr = true,
-    .events = pnv_imc_events_p10,
 };
 
 static hwaddr pnv_imc_core_base_p9(unsigned core)
@@ -397,98 +581,3 @@ static const TypeInfo pnv_imc_types[] = {
 };
 
 DEFINE_TYPES(pnv_imc_types)
-
-/*
- * The machine
- */
-
-static bool pnv_imc_machine_get(Object *obj, Error **errp)
-{
-    return PNV_MACHINE(obj)->imc;
-}
-
-static void pnv_imc_machine_set(Object *obj, bool value, Error **errp)
-{
-    PNV_MACHINE(obj)->imc = value;
-}
-
-void pnv_imc_machine_class_init(ObjectClass *oc)
-{
-    object_class_property_add_bool(oc, "imc", pnv_imc_machine_get,
-                                   pnv_imc_machine_set);
-    object_class_property_set_description(oc, "imc",
-                              "In-memory collection (IMC) counters");
-}
-
-static PnvHomer *pnv_imc_homer(PnvChip *chip)
-{
-    return PNV_HOMER(object_resolve_path_component(OBJECT(chip), "homer"));
-}
-
-/*
- * Stock HOMERs are outside of the memory that the device tree describes, so
- * that Linux does not map them. Here they are at the end of each chip's RAM,
- * as on real machines; below a multiple of 16 MiB, because Linux rounds the
- * end of memory down to that. A chip with less RAM than this leaves room for
- * has its HOMER in chip 0, which always has 1 GiB.
- */
-void pnv_imc_place_homer(PnvMachineState *pnv, PnvChip *chip)
-{
-    uint64_t base, end;
-
-    if (!pnv->imc) {
-        return;
-    }
-    if (chip->ram_size >= 64 * MiB) {
-        end = chip->ram_start + chip->ram_size;
-        base = QEMU_ALIGN_DOWN(end, 16 * MiB) - PNV_HOMER_SIZE;
-    } else {
-        base = pnv_imc_homer(pnv->chips[0])->base -
-               chip->chip_id * PNV_HOMER_SIZE;
-    }
-    object_property_set_uint(OBJECT(pnv_imc_homer(chip)), "base", base,
-                             &error_abort);
-}
-
-void pnv_imc_create(PnvMachineState *pnv, PnvChip *chip)
-{
-    DeviceState *dev;
-
-    if (!pnv->imc) {
-        return;
-    }
-    dev = qdev_new(object_dynamic_cast(OBJECT(chip), TYPE_PNV10_CHIP) ?
-                   TYPE_PNV10_IMC : TYPE_PNV9_IMC);
-    object_property_add_child(OBJECT(chip), "imc", OBJECT(dev));
-    object_property_set_link(OBJECT(dev), "chip", OBJECT(chip), &error_abort);
-    sysbus_realize_and_unref(SYS_BUS_DEVICE(dev), &error_fatal);
-    memory_region_add_subregion_overlap(&pnv_imc_homer(chip)->mem,
-                                        PNV_IMC_NEST_OFFSET,
-                                        &PNV_IMC(dev)->nest_mr, 1);
-}
-
-void pnv_imc_dt(PnvMachineState *pnv, void *fdt)
-{
-    int parent, node, i;
-
-    if (!pnv->imc) {
-        return;
-    }
-    parent = fdt_add_subnode(fdt, 0, "reserved-memory");
-    _FDT(parent);
-    _FDT(fdt_setprop_cell(fdt, parent, "#address-cells", 2));
-    _FDT(fdt_setprop_cell(fdt, parent, "#size-cells", 2));
-    _FDT(fdt_setprop(fdt, parent, "ranges", NULL, 0));
-
-    for (i = 0; i < pnv->num_chips; i++) {
-        hwaddr base = pnv_imc_homer(pnv->chips[i])->base;
-        g_autofree char *name = g_strdup_printf("ibm,homer-image@%" PRIx64,
-                                                base);
-        fdt64_t reg[] = { cpu_to_fdt64(base), cpu_to_fdt64(PNV_HOMER_SIZE) };
-
-        node = fdt_add_subnode(fdt, parent, name);
-        _FDT(node);
-        /* Without no-map: Linux reads the counters through its linear map */
-        _FDT(fdt_setprop(fdt, node, "reg", reg, sizeof(reg)));
-    }
-}

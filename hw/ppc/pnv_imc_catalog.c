@@ -1,9 +1,8 @@
 /*
- * PowerNV in-memory collection counters: events of the nest by name
+ * PowerNV in-memory collection counters: which word counts what, by name
  *
- * The model needs to know which words of the nest area count what. The guest
- * has that from the catalog in the flash; this reads the same device tree from
- * a file. See pc-bios/pnv-pnor/pnv-imc-4e0200.dts for its layout.
+ * The guest has that from the catalog in the flash; this reads the same device
+ * tree from a file. See pc-bios/pnv-pnor/pnv-imc-4e0200.dts for its layout.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -11,14 +10,23 @@
  */
 
 #include "qemu/osdep.h"
-#include "hw/ppc/pnv_imc.h"
+#include "pnv_imc_internal.h"
 #include "qapi/error.h"
 #include "qemu/cutils.h"
 #include <libfdt.h>
 
 /* skiboot does not take larger ones */
 #define CATALOG_MAX_SIZE        (256 * 1024)
-#define CATALOG_TYPE_NEST       0x10
+
+/* By the property "type" of a unit */
+static const struct {
+    uint32_t type;
+    uint32_t size;
+} areas[PNV_IMC_AREAS] = {
+    [PNV_IMC_NEST] = { 0x10, PNV_IMC_CB_OFFSET },
+    [PNV_IMC_CORE] = { 0x4, PNV_IMC_PAGE_SIZE },
+    [PNV_IMC_THREAD] = { 0x1, PNV_IMC_PAGE_SIZE },
+};
 
 static void pnv_imc_event_clear(void *data)
 {
@@ -57,15 +65,24 @@ static const char *catalog_string(const void *fdt, int node, const char *name)
     return prop && len && !prop[len - 1] ? prop : NULL;
 }
 
+/* Lines of cores and threads have four dwords that count, from CPMC1 on. */
+static bool is_counter(PnvImcArea area, uint64_t offset)
+{
+    uint64_t in_line = offset % PNV_IMC_PAGE_LINE;
+
+    return area == PNV_IMC_NEST || (in_line >= PNV_IMC_PAGE_CPMC1 &&
+                                    in_line < PNV_IMC_PAGE_CPMC1 + 4 * 8);
+}
+
 static bool catalog_event(GArray *events, const void *fdt, int pmu, int node,
-                          uint32_t base, Error **errp)
+                          PnvImcArea area, uint32_t base, Error **errp)
 {
     const char *unit = fdt_get_name(fdt, pmu, NULL);
     const char *prefix = catalog_string(fdt, pmu, "events-prefix");
     const char *name = catalog_string(fdt, node, "event-name");
     const char *scale = catalog_string(fdt, node, "scale") ?:
                         catalog_string(fdt, pmu, "scale");
-    PnvImcEvent event = { .scale = 1 };
+    PnvImcEvent event = { .scale = 1, .value = PNV_IMC_VALUES };
     uint32_t reg;
     uint64_t offset;
 
@@ -75,10 +92,16 @@ static bool catalog_event(GArray *events, const void *fdt, int pmu, int node,
         return false;
     }
     offset = (uint64_t)base + reg;
-    if (offset % 8 || offset >= PNV_IMC_CB_OFFSET) {
+    if (offset % 8 || offset >= areas[area].size) {
         error_setg(errp, "event %s of unit %s is at 0x%" PRIx64 ", but must be "
                    "at a multiple of 8 below 0x%x", name, unit, offset,
-                   PNV_IMC_CB_OFFSET);
+                   areas[area].size);
+        return false;
+    }
+    if (!is_counter(area, offset)) {
+        error_setg(errp, "event %s of unit %s is at 0x%" PRIx64 ", but in a "
+                   "line of 64 bytes only dwords 3 to 6 count", name, unit,
+                   offset);
         return false;
     }
     /* Neither a sign nor white space, which qemu_strtoui() accepts */
@@ -96,13 +119,21 @@ static bool catalog_event(GArray *events, const void *fdt, int pmu, int node,
     return true;
 }
 
-static bool catalog_unit(GArray *events, const void *fdt, int pmu, Error **errp)
+static bool catalog_unit(GArray *events[PNV_IMC_AREAS], const void *fdt,
+                         int pmu, Error **errp)
 {
     const char *unit = fdt_get_name(fdt, pmu, NULL);
     uint32_t type, base, phandle;
+    PnvImcArea area = 0;
     int group, node;
 
-    if (!catalog_u32(fdt, pmu, "type", &type) || type != CATALOG_TYPE_NEST) {
+    if (!catalog_u32(fdt, pmu, "type", &type)) {
+        return true;
+    }
+    while (area < PNV_IMC_AREAS && areas[area].type != type) {
+        area++;
+    }
+    if (area == PNV_IMC_AREAS) {
         return true;
     }
     if (!catalog_u32(fdt, pmu, "reg", &base) ||
@@ -116,42 +147,72 @@ static bool catalog_unit(GArray *events, const void *fdt, int pmu, Error **errp)
         return false;
     }
     fdt_for_each_subnode(node, fdt, group) {
-        if (!catalog_event(events, fdt, pmu, node, base, errp)) {
+        if (!catalog_event(events[area], fdt, pmu, node, area, base, errp)) {
             return false;
         }
     }
     return true;
 }
 
-GArray *pnv_imc_catalog_load(const char *file, Error **errp)
+/*
+ * The engine fills the area of a thread as it does that of a core. For threads
+ * the catalogs name a part of that only; the rest is there all the same.
+ */
+static void catalog_complete_threads(GArray *events[PNV_IMC_AREAS])
+{
+    GArray *core = events[PNV_IMC_CORE], *thread = events[PNV_IMC_THREAD];
+    g_autoptr(GHashTable) named = g_hash_table_new(NULL, NULL);
+    unsigned i;
+
+    for (i = 0; i < thread->len; i++) {
+        g_hash_table_add(named,
+                         GUINT_TO_POINTER(pnv_imc_event(thread, i)->offset));
+    }
+    for (i = 0; i < core->len; i++) {
+        PnvImcEvent event = *pnv_imc_event(core, i);
+
+        if (!g_hash_table_contains(named, GUINT_TO_POINTER(event.offset))) {
+            event.unit = g_strdup("thread");
+            event.name = g_strdup(event.name);
+            g_array_append_val(thread, event);
+        }
+    }
+}
+
+bool pnv_imc_catalog_load(GArray *events[PNV_IMC_AREAS], const char *file,
+                          Error **errp)
 {
     g_autoptr(GError) err = NULL;
     g_autofree char *fdt = NULL;
-    GArray *events;
     size_t size;
+    unsigned i;
     int pmu;
 
     if (!g_file_get_contents(file, &fdt, &size, &err)) {
         error_setg(errp, "%s", err->message);
-        return NULL;
+        return false;
     }
     if (size > CATALOG_MAX_SIZE || fdt_check_full(fdt, size)) {
         error_setg(errp, "'%s' is not a compiled device tree of up to %u KiB",
                    file, CATALOG_MAX_SIZE / 1024);
-        return NULL;
+        return false;
     }
 
-    events = g_array_new(false, true, sizeof(PnvImcEvent));
-    g_array_set_clear_func(events, pnv_imc_event_clear);
+    for (i = 0; i < PNV_IMC_AREAS; i++) {
+        events[i] = g_array_new(false, true, sizeof(PnvImcEvent));
+        g_array_set_clear_func(events[i], pnv_imc_event_clear);
+    }
     for (pmu = fdt_node_offset_by_compatible(fdt, -1, "ibm,imc-counters");
          pmu >= 0;
          pmu = fdt_node_offset_by_compatible(fdt, pmu, "ibm,imc-counters")) {
         if (!catalog_unit(events, fdt, pmu, errp)) {
             error_prepend(errp, "catalog '%s': ", file);
-            g_array_unref(events);
-            return NULL;
+            return false;
         }
     }
-    g_array_sort(events, pnv_imc_event_compare);
-    return events;
+    catalog_complete_threads(events);
+    for (i = 0; i < PNV_IMC_AREAS; i++) {
+        g_array_sort(events[i], pnv_imc_event_compare);
+    }
+    return true;
 }

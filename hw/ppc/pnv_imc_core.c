@@ -13,8 +13,11 @@
  *
  * Posts are "post-period-ns" apart, and one is made before anything changes
  * that decides what is counted or where: whoever stops an engine finds all of
- * it in memory. Counters are added to, never set: software looks at them
- * before and behind.
+ * it in memory.
+ *
+ * Which events there are, and where, is in the catalog. Those that an emulator
+ * cannot know are 0, unless the user makes up values ("core-synthetic",
+ * "thread-synthetic") or adds to them once ("core-add", "thread-add").
  *
  * Decisions of our own:
  *  - the period does not depend on EVENT_MASK, and one chip has one timer;
@@ -29,35 +32,115 @@
  */
 
 #include "qemu/osdep.h"
-#include "hw/ppc/pnv_imc.h"
-#include "exec/address-spaces.h"
+#include "pnv_imc_internal.h"
+#include "hw/core/cpu.h"
 #include "hw/cpu/core.h"
 #include "hw/ppc/pnv_core.h"
 #include "hw/ppc/pnv_xscom.h"
+#include "hw/ppc/ppc.h"
 #include "qemu/log.h"
-#include "qemu/main-loop.h"
+#include "qobject/qdict.h"
+#include "qobject/qlist.h"
+#include "target/ppc/insn-count.h"
 #include "trace.h"
 
-bool pnv_imc_map(MemoryRegionCache *cache, hwaddr addr, hwaddr size)
+static void post_init(PnvImcPost *post, PnvImc *imc, PnvImcArea area,
+                      uint32_t unit)
 {
-    RCU_READ_LOCK_GUARD();
+    post->area = area;
+    post->unit = unit;
+    post->page.rest = g_new0(uint64_t, imc->events[area]->len);
+}
 
-    address_space_cache_init_empty(cache);
-    if (address_space_cache_init(cache, &address_space_memory, addr, size,
-                                 true) == size && cache->ptr) {
-        return true;
+static void post_add_made_up(PnvImcPost *post, PnvImc *imc, uint64_t ns)
+{
+    PmuSynthetic *synthetic = imc->synthetic[post->area].list;
+    GArray *events = imc->events[post->area];
+    PmuSyntheticSample sample = {
+        .unit = post->unit,
+        .index = post->posts,
+        .window_ns = ns,
+    };
+    uint64_t value;
+    unsigned i;
+
+    for (i = 0; synthetic && i < events->len; i++) {
+        const PnvImcEvent *e = pnv_imc_event(events, i);
+
+        sample.event = e->offset;
+        if (!pnv_imc_is_known(e) &&
+            pmu_synthetic_value(synthetic, &sample, &value)) {
+            post->page.rest[i] += value;
+        }
     }
-    address_space_cache_destroy(cache);
-    return false;
+}
+
+/* Add what has been counted until now. */
+static void post_now(PnvImcPost *post, PnvImcEngine *engine)
+{
+    PnvImc *imc = engine->imc;
+    GArray *events = imc->events[post->area];
+    int64_t since = post->meter.since_ns;
+    PnvImcValues value = { };
+    unsigned i;
+
+    if (!post->active) {
+        return;
+    }
+    pnv_imc_count_take(&post->meter, value);
+    for (i = 0; i < events->len; i++) {
+        const PnvImcEvent *e = pnv_imc_event(events, i);
+
+        if (pnv_imc_is_known(e)) {
+            post->page.rest[i] += pnv_imc_value(e, value);
+        }
+    }
+    post_add_made_up(post, imc, post->meter.since_ns - since);
+    post->posts++;
+    trace_pnv_imc_post(imc->chip->chip_id, engine->core, post->page.addr,
+                       post->meter.since_ns - since);
+    if (!pnv_imc_page_add(&post->page, events,
+                          cpu_ppc_load_tbl(&post->meter.cpu[0]->env)) &&
+        !post->page.bad) {
+        post->page.bad = true;
+        qemu_log_mask(LOG_GUEST_ERROR, "pnv-imc: chip %u core %u: no memory "
+                      "for counters at 0x%" HWADDR_PRIx "\n",
+                      imc->chip->chip_id, engine->core, post->page.addr);
+    }
+}
+
+/* Begin with a new page, whose counters nobody has added to. */
+static void post_forget(PnvImcPost *post, PnvImc *imc, uint64_t addr)
+{
+    post->page.addr = addr;
+    post->page.bad = false;
+    memset(post->page.rest, 0, imc->events[post->area]->len *
+                               sizeof(*post->page.rest));
+}
+
+static void post_update(PnvImcPost *post, PnvImcEngine *engine, bool active,
+                        uint64_t addr)
+{
+    PnvImcPage *page = &post->page;
+
+    if (addr != page->addr) {
+        post_forget(post, engine->imc, addr);
+    }
+    if (active && !post->active) {
+        page->bad = false;
+        post->posts = 0;
+        pnv_imc_count_start(&post->meter);
+    }
+    post->active = active;
 }
 
 static bool engine_active(PnvImcEngine *e)
 {
-    bool active = e->page.active;
+    bool active = e->post.active;
     unsigned i;
 
     for (i = 0; i < e->threads; i++) {
-        active |= e->thread[i]->page.active;
+        active |= e->thread[i]->post.active;
     }
     return active;
 }
@@ -66,9 +149,9 @@ static void engine_post(PnvImcEngine *e)
 {
     unsigned i;
 
-    pnv_imc_count_post(&e->page);
+    post_now(&e->post, e);
     for (i = 0; i < e->threads; i++) {
-        pnv_imc_count_post(&e->thread[i]->page);
+        post_now(&e->thread[i]->post, e);
     }
 }
 
@@ -99,27 +182,41 @@ static void poster_timer(void *opaque)
     poster_update(imc);
 }
 
-static void page_update(PnvImcPage *page, bool active, uint64_t addr)
+/* On the vCPU's own thread between two blocks, with the BQL */
+static void count_work(CPUState *cs, run_on_cpu_data data)
 {
-    if (addr != page->addr) {
-        page->addr = addr;
-        page->bad = false;
-        memset(page->rest, 0, sizeof(page->rest));
+    PnvImcThread *t = data.host_ptr;
+
+    if (t->want != t->counts) {
+        t->counts = t->want;
+        ppc_count_start(t->cpu, t->counts);
     }
-    if (active && !page->active) {
-        page->bad = false;
-        pnv_imc_count_start(page);
+}
+
+/*
+ * Let the CPU of a thread count instructions, or not.
+ *
+ * Blocks that count are other blocks. A thread that does this to itself must
+ * not go on from one to the other, as they could be chained then, also for
+ * threads that do not count. It leaves the loop behind the current block.
+ */
+static void count_enable(PnvImcThread *t, bool enable)
+{
+    if (enable != t->want && ppc_count_available(t->cpu)) {
+        t->want = enable;
+        async_run_on_cpu(CPU(t->cpu), count_work, RUN_ON_CPU_HOST_PTR(t));
     }
-    page->active = active;
 }
 
 static void thread_update(PnvImcThread *t)
 {
-    uint64_t mode = t->ldbar & (PNV_IMC_LDBAR_ENABLE | PNV_IMC_LDBAR_TRACE);
+    PnvImcEngine *e = t->engine;
+    uint64_t ldbar = t->cpu->env.spr[SPR_LDBAR];
+    uint64_t mode = ldbar & (PNV_IMC_LDBAR_ENABLE | PNV_IMC_LDBAR_TRACE);
 
-    page_update(&t->page, t->engine->run && mode == PNV_IMC_LDBAR_ENABLE,
-                t->ldbar & PNV_IMC_ADDR);
-    pnv_imc_count_enable(t, t->engine->page.active || t->page.active);
+    post_update(&t->post, e, e->run && mode == PNV_IMC_LDBAR_ENABLE,
+                ldbar & PNV_IMC_LDBAR_ADDR);
+    count_enable(t, e->post.active || t->post.active || pnv_imc_is_traced(t));
 }
 
 /* A register has changed, behind engine_post() */
@@ -127,7 +224,7 @@ static void engine_update(PnvImcEngine *e)
 {
     unsigned i;
 
-    page_update(&e->page, e->run && e->pdbar, e->pdbar);
+    post_update(&e->post, e, e->run && e->pdbar, e->pdbar);
     for (i = 0; i < e->threads; i++) {
         thread_update(e->thread[i]);
     }
@@ -135,16 +232,17 @@ static void engine_update(PnvImcEngine *e)
     poster_update(e->imc);
 }
 
-void pnv_imc_ldbar_write(PnvImcThread *t, uint64_t value)
+/* The thread has a new LDBAR; on its own thread or not running, with the BQL */
+static void ldbar_written(PowerPCCPU *cpu)
 {
+    PnvImcThread *t = pnv_cpu_state(cpu)->imc;
     PnvImcEngine *e = t->engine;
 
     trace_pnv_imc_ldbar(e->imc->chip->chip_id, e->core,
-                        t->cpu->env.spr_cb[SPR_PIR].default_value, value);
-    pnv_imc_count_post(&t->page);
-    t->ldbar = value;
-    t->record = 0;
-    t->bad = false;
+                        cpu->env.spr_cb[SPR_PIR].default_value,
+                        cpu->env.spr[SPR_LDBAR]);
+    post_now(&t->post, e);
+    pnv_imc_trace_start(t);
     thread_update(t);
     pnv_imc_trace_update(e);
     poster_update(e->imc);
@@ -156,8 +254,7 @@ static void engine_run(PnvImcEngine *e, bool run)
 
     if (run != e->run) {
         for (i = 0; i < e->threads; i++) {
-            e->thread[i]->record = 0;
-            e->thread[i]->bad = false;
+            pnv_imc_trace_start(e->thread[i]);
         }
     }
     e->run = run;
@@ -181,9 +278,7 @@ static void core_write(void *opaque, hwaddr addr, uint64_t value,
                            value);
         core->trace = value;
         e->trace = value;
-        /* The sample that was due is due at another time */
-        timer_del(&e->sampler);
-        pnv_imc_trace_update(e);
+        pnv_imc_trace_select(e);
     } else {
         trace_pnv_imc_scom(e->imc->chip->chip_id, core->core, "EVENT_MASK",
                            value);
@@ -227,7 +322,7 @@ static void pdbar_write(void *opaque, hwaddr addr, uint64_t value,
     trace_pnv_imc_scom(e->imc->chip->chip_id, core->core, "PDBAR", value);
     engine_post(e);
     core->pdbar = value;
-    e->pdbar = value & PNV_IMC_ADDR;
+    e->pdbar = value & PNV_IMC_PDBAR_ADDR;
     engine_update(e);
 }
 
@@ -266,9 +361,16 @@ static void engine_free(void *opaque)
 
     timer_del(&e->sampler);
     for (i = 0; i < e->threads; i++) {
+        g_free(e->thread[i]->post.page.rest);
         g_free(e->thread[i]);
     }
+    g_free(e->post.page.rest);
     g_free(e);
+}
+
+static void meter_add(PnvImcMeter *meter, PowerPCCPU *cpu)
+{
+    meter->cpu[meter->threads++] = cpu;
 }
 
 static void add_threads(PnvImcEngine *e, PnvCore *pc)
@@ -281,12 +383,21 @@ static void add_threads(PnvImcEngine *e, PnvCore *pc)
         assert(e->threads < PNV_IMC_THREADS);
         t->engine = e;
         t->cpu = pc->threads[i];
-        t->page.thread = &e->thread[e->threads];
-        t->page.threads = 1;
+        post_init(&t->post, e->imc, PNV_IMC_THREAD,
+                  t->cpu->env.spr_cb[SPR_PIR].default_value);
+        meter_add(&t->post.meter, t->cpu);
+        meter_add(&t->sampler.meter, t->cpu);
+        meter_add(&e->post.meter, t->cpu);
         e->thread[e->threads++] = t;
-        pnv_imc_ldbar_hook(t);
+        pnv_cpu_state(t->cpu)->imc = t;
+        t->cpu->insn_count.ldbar_written = ldbar_written;
     }
-    e->page.threads = e->threads;
+    /* For all: the second half of a big core comes later */
+    e->post.meter.core_threads = e->threads;
+    for (i = 0; i < e->threads; i++) {
+        e->thread[i]->post.meter.core_threads = e->threads;
+        e->thread[i]->sampler.meter.core_threads = e->threads;
+    }
 }
 
 static PnvImcEngine *add_engine(PnvImc *imc, unsigned core)
@@ -295,7 +406,7 @@ static PnvImcEngine *add_engine(PnvImc *imc, unsigned core)
 
     e->imc = imc;
     e->core = core;
-    e->page.thread = e->thread;
+    post_init(&e->post, imc, PNV_IMC_CORE, core);
     timer_init_ns(&e->sampler, QEMU_CLOCK_VIRTUAL, pnv_imc_trace_timer, e);
     g_ptr_array_add(imc->engines, e);
     return e;
@@ -359,10 +470,76 @@ void pnv_imc_core_reset(PnvImc *imc)
         e->run = false;
         e->pdbar = 0;
         e->trace = 0;
+        pnv_imc_trace_select(e);
+        post_forget(&e->post, imc, 0);
         for (j = 0; j < e->threads; j++) {
-            e->thread[j]->ldbar = 0;
-            e->thread[j]->record = 0;
+            post_forget(&e->thread[j]->post, imc, 0);
+            pnv_imc_trace_start(e->thread[j]);
         }
         engine_update(e);
     }
+}
+
+static unsigned post_add(PnvImcPost *post, PnvImcArea area, unsigned event,
+                         int64_t unit, uint64_t count)
+{
+    if (!post->active || post->area != area ||
+        (unit >= 0 && unit != post->unit)) {
+        return 0;
+    }
+    post->page.rest[event] += count;
+    return 1;
+}
+
+unsigned pnv_imc_core_add(PnvImc *imc, PnvImcArea area, unsigned event,
+                          int64_t unit, uint64_t count)
+{
+    unsigned posts = 0, i, j;
+
+    for (i = 0; i < imc->engines->len; i++) {
+        PnvImcEngine *e = g_ptr_array_index(imc->engines, i);
+
+        posts += post_add(&e->post, area, event, unit, count);
+        for (j = 0; j < e->threads; j++) {
+            posts += post_add(&e->thread[j]->post, area, event, unit, count);
+        }
+    }
+    return posts;
+}
+
+static QDict *post_query(const PnvImcPost *post)
+{
+    QDict *dict = qdict_new();
+
+    qdict_put_bool(dict, "counts", post->active);
+    qdict_put_int(dict, "address", post->page.addr);
+    qdict_put_int(dict, "posts", post->posts);
+    return dict;
+}
+
+QList *pnv_imc_core_query(PnvImc *imc)
+{
+    QList *list = qlist_new();
+    unsigned i, j;
+
+    for (i = 0; i < imc->engines->len; i++) {
+        PnvImcEngine *e = g_ptr_array_index(imc->engines, i);
+        QDict *core = post_query(&e->post);
+        QList *threads = qlist_new();
+
+        for (j = 0; j < e->threads; j++) {
+            PnvImcThread *t = e->thread[j];
+            QDict *thread = post_query(&t->post);
+
+            qdict_put_int(thread, "pir", t->post.unit);
+            qdict_put_bool(thread, "traced", pnv_imc_is_traced(t));
+            qdict_put_int(thread, "records", t->sampler.record);
+            qlist_append(threads, thread);
+        }
+        qdict_put_int(core, "core", e->core);
+        qdict_put_bool(core, "runs", e->run);
+        qdict_put(core, "threads", threads);
+        qlist_append(list, core);
+    }
+    return list;
 }

@@ -1,25 +1,20 @@
 /*
- * PowerNV in-memory collection counters: what cores and threads count
+ * PowerNV in-memory collection counters: what cores and threads have done
  *
- * A page of counters has lines of 64 bytes:
- *
- *   dword   0    1   2   3      4      5      6      7
- *           TB   -   -   CPMC1  CPMC2  CPMC3  CPMC4  TB
- *
- * The tables below say what is in which CPMC, for all events that an emulator
- * can count; the others stay 0. A post takes what each thread has done since
- * the last one, and derives the rest from that:
+ * A look at a meter takes what each of its threads has done since the last
+ * look, and derives the values of events from that:
  *
  *  - a cycle is a nanosecond of virtual time;
- *  - threads of a core that were busy between two posts count as if they had
+ *  - threads of a core that were busy between two looks count as if they had
  *    been at the same time: N threads are busy for as long as the one with
  *    the Nth most time is. 0 to 4 threads add up to the time of the core,
  *    and each one times its number, to that of the threads;
- *  - time is divided between user and kernel as the instructions are.
+ *  - time is divided between user and kernel as the instructions are;
+ *  - events with NON_IDLE in their names count with the run latch, CTRL[RUN].
  *
  * A vCPU that executes is read from outside, at most one block away from what
  * it has retired. If it turns out to have retired less than was seen, the next
- * post adds less: counters do not go back.
+ * look finds less: counters do not go back.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -27,17 +22,15 @@
  */
 
 #include "qemu/osdep.h"
-#include "hw/ppc/pnv_imc.h"
-#include "exec/memory.h"
+#include "pnv_imc_internal.h"
 #include "hw/ppc/ppc.h"
 #include "qemu/host-utils.h"
-#include "qemu/log.h"
 #include "target/ppc/insn-count.h"
-#include "trace.h"
 
 /* What can be counted */
 typedef enum Value {
     INSNS,
+    RUN_INSNS,
     PRIV_INSNS,
     PROB_INSNS,
     HV_INSNS,
@@ -56,17 +49,17 @@ typedef enum Value {
     SMT4_RUN,
     PURR,
     RUN_PURR,
-    ANY_BUSY,
-    ALL_BUSY,
-    BUSY_0,
-    BUSY_1,
-    BUSY_2,
-    BUSY_3,
-    BUSY_4,
-    BUSY_1_INSNS,
-    BUSY_2_INSNS,
-    BUSY_3_INSNS,
-    BUSY_4_INSNS,
+    ANY_RUN,
+    ALL_RUN,
+    RUN_0,
+    RUN_1,
+    RUN_2,
+    RUN_3,
+    RUN_4,
+    RUN_1_INSNS,
+    RUN_2_INSNS,
+    RUN_3_INSNS,
+    RUN_4_INSNS,
     LARX,
     STCX,
     STCX_FAIL,
@@ -78,109 +71,141 @@ typedef enum Value {
     VALUES
 } Value;
 
+QEMU_BUILD_BUG_ON(VALUES > PNV_IMC_VALUES);
+
 /* By the state of the MSR, for some */
 typedef enum Bank {
     ANY,
     USER,
     KERNEL,
-    BANKS
 } Bank;
 
-#define EVENTS_END { PNV_IMC_PAGE_SIZE }
+QEMU_BUILD_BUG_ON(KERNEL >= PNV_IMC_BANKS);
 
-const PnvImcCoreEvent pnv_imc_events_p9[] = {
-    { 0x000, BUSY },                    /* PCYC */
-    { 0x008, INSNS },
-    { 0x010, INSNS },                   /* NON_IDLE_INST */
-    { 0x018, RUN },                     /* NON_IDLE_PCYC */
-    { 0x040, ANY_BUSY },                /* ANY_THRD_NON_IDLE_PCYC */
-    { 0x048, ALL_BUSY },                /* CORE_ALL_THRD_NON_IDLE_PCYC */
-    { 0x080, CYCLES },                  /* CCYC */
-    { 0x088, REF_CYCLES },              /* 32MHZ_CYC */
-    { 0x0c8, BUSY_0 },                  /* 0THRD_NON_IDLE_PCYC */
-    { 0x100, BUSY_1_INSNS },
-    { 0x108, BUSY_1 },
-    { 0x140, BUSY_2_INSNS },
-    { 0x148, BUSY_2 },
-    { 0x180, BUSY_3_INSNS },
-    { 0x188, BUSY_3 },
-    { 0x1c0, BUSY_4_INSNS },
-    { 0x1c8, BUSY_4 },
-    { 0x300, STCX },
-    { 0x308, STCX_FAIL },
-    { 0x340, TLBIE },
-    { 0x348, LARX },
-    { 0x388, INT_OS },
-    { 0x4c0, INT_EBB },
-    { 0x500, INT_HYP },
-    { 0x540, INT_DOORBELL },
-    { 0x600, PRIV_INSNS },
-    { 0x608, PRIV_CYCLES },
-    { 0x640, PROB_INSNS },
-    { 0x648, PROB_CYCLES },
-    { 0x680, HV_INSNS },
-    { 0x688, HV_CYCLES },
-    /* Names begin with CS_ from here, those of states end with them */
-    { 0x800, BUSY },                    /* CS_PCYC */
-    { 0x808, INSNS },
-    { 0x840, ST_CYCLES },               /* CS_CORE_MODE_ST_CCYC */
-    { 0x848, SMT2_CYCLES },
-    { 0x880, SMT4_CYCLES },
-    { 0x8c0, CYCLES },                  /* CS_CORE_PCYC */
-    { 0x8c8, REF_CYCLES },              /* CS_32MHZ_CYC */
-    { 0x900, PURR },                    /* CS_SPURR: nothing is scaled */
-    { 0x908, PURR },
-    { 0x1000, BUSY, USER },
-    { 0x1008, INSNS, USER },
-    { 0x1040, ST_CYCLES, USER },
-    { 0x1048, SMT2_CYCLES, USER },
-    { 0x1080, SMT4_CYCLES, USER },
-    { 0x10c0, CYCLES, USER },
-    { 0x10c8, REF_CYCLES, USER },
-    { 0x1100, PURR, USER },
-    { 0x1108, PURR, USER },
-    { 0x1800, BUSY, KERNEL },
-    { 0x1808, INSNS, KERNEL },
-    { 0x1840, ST_CYCLES, KERNEL },
-    { 0x1848, SMT2_CYCLES, KERNEL },
-    { 0x1880, SMT4_CYCLES, KERNEL },
-    { 0x18c0, CYCLES, KERNEL },
-    { 0x18c8, REF_CYCLES, KERNEL },
-    { 0x1900, PURR, KERNEL },
-    { 0x1908, PURR, KERNEL },
-    EVENTS_END
+/*
+ * All events that an emulator can know, by their names in the catalogs of
+ * POWER9 and POWER10. In front of each is CPM_. Those that are counted by
+ * state have CS_ behind that, and _USER or _KERNEL at the end, or neither.
+ */
+static const struct {
+    const char *name;
+    Value value;
+    bool by_state;
+} names[] = {
+    { "INST", INSNS },
+    { "PCYC", BUSY },
+    { "NON_IDLE_INST", RUN_INSNS },
+    { "NON_IDLE_PCYC", RUN },
+    { "ANY_THRD_NON_IDLE_PCYC", ANY_RUN },
+    { "CORE_ALL_THRD_NON_IDLE_PCYC", ALL_RUN },
+    { "0THRD_NON_IDLE_PCYC", RUN_0 },
+    { "1THRD_NON_IDLE_PCYC", RUN_1 },
+    { "2THRD_NON_IDLE_PCYC", RUN_2 },
+    { "3THRD_NON_IDLE_PCYC", RUN_3 },
+    { "4THRD_NON_IDLE_PCYC", RUN_4 },
+    { "1THRD_NON_IDLE_INST", RUN_1_INSNS },
+    { "2THRD_NON_IDLE_INST", RUN_2_INSNS },
+    { "3THRD_NON_IDLE_INST", RUN_3_INSNS },
+    { "4THRD_NON_IDLE_INST", RUN_4_INSNS },
+    { "CCYC", CYCLES },
+    { "32MHZ_CYC", REF_CYCLES },
+    { "NEST_REF_CLK", REF_CYCLES },
+    { "RUN_CYC_ST_MODE", ST_RUN },
+    { "RUN_CYC_SMT2_MODE", SMT2_RUN },
+    { "RUN_CYC_SMT4_MODE", SMT4_RUN },
+    { "RUN_PURR", RUN_PURR },
+    { "RUN_SPURR", RUN_PURR },          /* nothing is scaled */
+    { "STCX_FIN", STCX },
+    { "STCX_FAIL", STCX_FAIL },
+    { "STCX_FAIL_FIN", STCX_FAIL },
+    { "LARX_FIN", LARX },
+    { "TLBIE", TLBIE },
+    { "TLBIE_FIN", TLBIE },
+    { "EXT_INT_OS", INT_OS },
+    { "EXT_INT_HYP", INT_HYP },
+    { "EXT_INT_EBB", INT_EBB },
+    { "EXT_INT_DOORBELL", INT_DOORBELL },
+    { "INT_DOORBELL", INT_DOORBELL },
+    { "MSR_PRIV_INST", PRIV_INSNS },
+    { "MSR_PRIV_PCYC", PRIV_CYCLES },
+    { "MSR_PROB_INST", PROB_INSNS },
+    { "MSR_PROB_PCYC", PROB_CYCLES },
+    { "MSR_HV_INST", HV_INSNS },
+    { "MSR_HV_PCYC", HV_CYCLES },
+    { "PRIV_INST", PRIV_INSNS },
+    { "PRIV_PCYC", PRIV_CYCLES },
+    { "PROB_INST", PROB_INSNS },
+    { "PROB_PCYC", PROB_CYCLES },
+    { "HV_INST", HV_INSNS },
+    { "HV_PCYC", HV_CYCLES },
+    { "CS_PCYC", BUSY, true },
+    { "CS_INST", INSNS, true },
+    { "CS_CORE_MODE_ST_CCYC", ST_CYCLES, true },
+    { "CS_CORE_MODE_SMT2_CCYC", SMT2_CYCLES, true },
+    { "CS_CORE_MODE_SMT4_CCYC", SMT4_CYCLES, true },
+    { "CS_CORE_PCYC", CYCLES, true },
+    { "CS_32MHZ_CYC", REF_CYCLES, true },
+    { "CS_PURR", PURR, true },
+    { "CS_SPURR", PURR, true },
 };
 
-const PnvImcCoreEvent pnv_imc_events_p10[] = {
-    { 0x000, ST_RUN },                  /* RUN_CYC_ST_MODE */
-    { 0x010, INSNS },                   /* NON_IDLE_INST */
-    { 0x018, RUN },                     /* NON_IDLE_PCYC */
-    { 0x040, SMT2_RUN },
-    { 0x080, SMT4_RUN },
-    { 0x100, REF_CYCLES },              /* NEST_REF_CLK */
-    { 0x140, INT_EBB },
-    { 0x180, INT_HYP },
-    { 0x188, TLBIE },
-    { 0x1c0, INT_OS },
-    { 0x1c8, LARX },
-    { 0x200, INT_DOORBELL },
-    { 0x208, STCX },
-    { 0x248, STCX_FAIL },
-    { 0x288, PROB_CYCLES },
-    { 0x2c8, PROB_INSNS },
-    { 0x308, PRIV_CYCLES },
-    { 0x348, PRIV_INSNS },
-    { 0x388, HV_CYCLES },
-    { 0x3c8, HV_INSNS },
-    { 0x588, RUN_PURR },
-    { 0x5c8, RUN_PURR },                /* RUN_SPURR */
-    EVENTS_END
-};
-
-QEMU_BUILD_BUG_ON(ARRAY_SIZE(pnv_imc_events_p9) > PNV_IMC_PAGE_EVENTS + 1);
-QEMU_BUILD_BUG_ON(ARRAY_SIZE(pnv_imc_events_p10) > PNV_IMC_PAGE_EVENTS + 1);
-
+#define PREFIX "CPM_"
 #define REF_CLOCK_HZ 32000000
+
+static void resolve(PnvImcEvent *event)
+{
+    static const struct {
+        const char *suffix;
+        Bank bank;
+    } banks[] = {
+        { "", ANY }, { "_USER", USER }, { "_KERNEL", KERNEL },
+    };
+    unsigned i, j;
+
+    event->value = PNV_IMC_VALUES;
+    if (!g_str_has_prefix(event->name, PREFIX)) {
+        return;
+    }
+    for (i = 0; i < ARRAY_SIZE(names); i++) {
+        for (j = 0; j < (names[i].by_state ? ARRAY_SIZE(banks) : 1); j++) {
+            g_autofree char *name = g_strconcat(PREFIX, names[i].name,
+                                                banks[j].suffix, NULL);
+
+            if (!strcmp(name, event->name)) {
+                event->value = names[i].value;
+                event->bank = banks[j].bank;
+                return;
+            }
+        }
+    }
+}
+
+/* Of events that share a word, the first one that is known counts. */
+void pnv_imc_count_resolve(GArray *events)
+{
+    uint32_t taken = UINT32_MAX;
+    unsigned i;
+
+    for (i = 0; i < events->len; i++) {
+        PnvImcEvent *event = pnv_imc_event(events, i);
+
+        resolve(event);
+        if (pnv_imc_is_known(event)) {
+            if (event->offset == taken) {
+                event->value = PNV_IMC_VALUES;
+            }
+            taken = event->offset;
+        }
+    }
+}
+
+uint32_t pnv_imc_count_hz(const PnvImcEvent *e)
+{
+    if (e->bank == ANY && e->value == REF_CYCLES) {
+        return REF_CLOCK_HZ;
+    }
+    return e->bank == ANY && e->value == CYCLES ? NANOSECONDS_PER_SECOND : 0;
+}
 
 /* MSR[HV] << 1 | MSR[PR]; programs of a bare-metal kernel have both */
 #define DOMAIN_PRIV     0
@@ -244,6 +269,7 @@ static void thread_totals(PowerPCCPU *cpu, uint64_t *total)
     if (ppc_count_available(cpu)) {
         total[PNV_IMC_BUSY_NS] = ppc_count_busy_ns(cpu);
         total[PNV_IMC_RUN_NS] = ppc_count_run_ns(cpu);
+        total[PNV_IMC_RUN_INSNS] = ppc_count_run_insns(cpu);
         for (i = 0; i < PPC_COUNT_DOMAINS; i++) {
             total[PNV_IMC_INSNS + i] = ppc_count_peek(cpu, i,
                                                       PPC_COUNT_INSNS);
@@ -260,12 +286,12 @@ static void thread_totals(PowerPCCPU *cpu, uint64_t *total)
 
 /*
  * What a thread has done since it was last seen. No more time than there was:
- * the clock has gone on since @ns was read, and that is for the next post.
+ * the clock has gone on since @ns was read, and that is for the next look.
  */
 static void thread_delta(PowerPCCPU *cpu, uint64_t *seen, uint64_t ns,
                          uint64_t *delta)
 {
-    uint64_t total[PNV_IMC_TOTALS];
+    uint64_t total[PNV_IMC_TOTALS], insns = 0;
     unsigned i;
 
     thread_totals(cpu, total);
@@ -275,13 +301,17 @@ static void thread_delta(PowerPCCPU *cpu, uint64_t *seen, uint64_t ns,
             delta[i] = 0;
         }
     }
+    for (i = 0; i < PPC_COUNT_DOMAINS; i++) {
+        insns += delta[PNV_IMC_INSNS + i];
+    }
+    delta[PNV_IMC_RUN_INSNS] = MIN(delta[PNV_IMC_RUN_INSNS], insns);
     delta[PNV_IMC_BUSY_NS] = MIN(delta[PNV_IMC_BUSY_NS], ns);
     delta[PNV_IMC_RUN_NS] = MIN(delta[PNV_IMC_RUN_NS],
                                 delta[PNV_IMC_BUSY_NS]);
 }
 
-static void add_by_state(uint64_t value[VALUES][BANKS], Value what,
-                         uint64_t all, uint64_t user)
+static void add_by_state(PnvImcValues value, Value what, uint64_t all,
+                         uint64_t user)
 {
     value[what][ANY] += all;
     value[what][USER] += user;
@@ -289,9 +319,8 @@ static void add_by_state(uint64_t value[VALUES][BANKS], Value what,
 }
 
 /* Instructions, cycles, and what else a thread does itself */
-static void thread_values(uint64_t value[VALUES][BANKS],
-                          const uint64_t *seen, const uint64_t *delta,
-                          unsigned mode)
+static void thread_values(PnvImcValues value, const uint64_t *seen,
+                          const uint64_t *delta, unsigned mode)
 {
     const uint64_t *by = &delta[PNV_IMC_INSNS];
     uint64_t user = by[DOMAIN_PROB] + by[DOMAIN_HV_PROB];
@@ -303,6 +332,7 @@ static void thread_values(uint64_t value[VALUES][BANKS],
     uint64_t run_seen = seen[PNV_IMC_RUN_NS];
 
     add_by_state(value, INSNS, insns, user);
+    value[RUN_INSNS][ANY] += delta[PNV_IMC_RUN_INSNS];
     value[PROB_INSNS][ANY] += user;
     value[PRIV_INSNS][ANY] += by[DOMAIN_PRIV];
     value[HV_INSNS][ANY] += by[DOMAIN_HV];
@@ -330,7 +360,7 @@ static void thread_values(uint64_t value[VALUES][BANKS],
  * How many threads were busy at the same time: at least N + 1 for as long as
  * the thread @order[N] was. More than 4 count as 4.
  */
-static void overlap_values(uint64_t value[VALUES][BANKS],
+static void overlap_values(PnvImcValues value,
                            uint64_t delta[][PNV_IMC_TOTALS], unsigned threads,
                            uint64_t ns)
 {
@@ -344,158 +374,73 @@ static void overlap_values(uint64_t value[VALUES][BANKS],
         order[j] = i;
     }
 
-    value[ANY_BUSY][ANY] = delta[order[0]][PNV_IMC_RUN_NS];
-    value[ALL_BUSY][ANY] = delta[order[threads - 1]][PNV_IMC_RUN_NS];
-    value[BUSY_0][ANY] = ns - value[ANY_BUSY][ANY];
+    value[ANY_RUN][ANY] += delta[order[0]][PNV_IMC_RUN_NS];
+    value[ALL_RUN][ANY] += delta[order[threads - 1]][PNV_IMC_RUN_NS];
+    value[RUN_0][ANY] += ns - delta[order[0]][PNV_IMC_RUN_NS];
     for (i = 0; i < threads; i++) {
         uint64_t run = delta[order[i]][PNV_IMC_RUN_NS];
         uint64_t next = i + 1 < threads ?
                         delta[order[i + 1]][PNV_IMC_RUN_NS] : 0;
         unsigned n = MIN(i, 3);
 
-        value[BUSY_1 + n][ANY] += run - next;
+        value[RUN_1 + n][ANY] += run - next;
     }
     /* The instructions of each thread, by how long it had how much company */
     for (i = 0; i < threads; i++) {
         const uint64_t *d = delta[order[i]];
-        uint64_t insns = 0, given = 0, ran = 0;
+        uint64_t insns = d[PNV_IMC_RUN_INSNS], given = 0, ran = 0;
 
-        for (j = 0; j < PPC_COUNT_DOMAINS; j++) {
-            insns += d[PNV_IMC_INSNS + j];
-        }
         for (j = threads; j-- > i; ) {
             uint64_t upto;
 
             ran = delta[order[j]][PNV_IMC_RUN_NS];
             upto = j == i ? insns : share(insns, ran, d[PNV_IMC_RUN_NS]);
-            value[BUSY_1_INSNS + MIN(j, 3)][ANY] += upto - given;
+            value[RUN_1_INSNS + MIN(j, 3)][ANY] += upto - given;
             given = upto;
         }
     }
 }
 
-static void page_values(PnvImcPage *page, uint64_t now,
-                        uint64_t value[VALUES][BANKS])
+void pnv_imc_count_start(PnvImcMeter *meter)
 {
-    unsigned threads = page->thread[0]->engine->threads;
-    unsigned mode = threads == 1 ? 0 : threads == 2 ? 1 : 2;
+    unsigned i;
+
+    meter->since_ns = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    for (i = 0; i < meter->threads; i++) {
+        thread_totals(meter->cpu[i], meter->seen[i]);
+    }
+}
+
+void pnv_imc_count_take(PnvImcMeter *meter, PnvImcValues value)
+{
+    unsigned mode = meter->core_threads == 1 ? 0
+                  : meter->core_threads == 2 ? 1 : 2;
+    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
     uint64_t delta[PNV_IMC_THREADS][PNV_IMC_TOTALS];
-    uint64_t ns = now - page->since_ns, user, insns, ref, purr;
+    uint64_t ns = now - meter->since_ns, insns = 0, user = 0, ref, purr;
     unsigned i, j;
 
-    for (i = 0; i < page->threads; i++) {
-        thread_delta(page->thread[i]->cpu, page->seen[i], ns, delta[i]);
-        thread_values(value, page->seen[i], delta[i], mode);
+    for (i = 0; i < meter->threads; i++) {
+        thread_delta(meter->cpu[i], meter->seen[i], ns, delta[i]);
+        thread_values(value, meter->seen[i], delta[i], mode);
         for (j = 0; j < PNV_IMC_TOTALS; j++) {
-            page->seen[i][j] += delta[i][j];
+            meter->seen[i][j] += delta[i][j];
         }
+        for (j = 0; j < PPC_COUNT_DOMAINS; j++) {
+            insns += delta[i][PNV_IMC_INSNS + j];
+        }
+        user += delta[i][PNV_IMC_INSNS + DOMAIN_PROB] +
+                delta[i][PNV_IMC_INSNS + DOMAIN_HV_PROB];
     }
-    overlap_values(value, delta, page->threads, ns);
+    overlap_values(value, delta, meter->threads, ns);
 
     /* Clocks of the core, which have no state, show that of its threads */
-    insns = value[INSNS][ANY];
-    user = value[INSNS][USER];
-    ref = ticks(now, REF_CLOCK_HZ) - ticks(page->since_ns, REF_CLOCK_HZ);
+    ref = ticks(now, REF_CLOCK_HZ) - ticks(meter->since_ns, REF_CLOCK_HZ);
     purr = (ticks(now, PNV_TIMEBASE_FREQ) -
-            ticks(page->since_ns, PNV_TIMEBASE_FREQ)) * page->threads;
+            ticks(meter->since_ns, PNV_TIMEBASE_FREQ)) * meter->threads;
     add_by_state(value, CYCLES, ns, share(ns, user, insns));
     add_by_state(value, ST_CYCLES + mode, ns, share(ns, user, insns));
     add_by_state(value, REF_CYCLES, ref, share(ref, user, insns));
     add_by_state(value, PURR, purr, share(purr, user, insns));
-    page->since_ns = now;
-}
-
-static bool add_counts(PnvImcPage *page, const uint64_t *count, uint64_t tb)
-{
-    PnvImc *imc = page->thread[0]->engine->imc;
-    const PnvImcCoreEvent *e = PNV_IMC_GET_CLASS(imc)->core->events;
-    const MemTxAttrs attrs = MEMTXATTRS_UNSPECIFIED;
-    MemoryRegionCache cache;
-    unsigned i;
-
-    if (!pnv_imc_map(&cache, page->addr, PNV_IMC_PAGE_SIZE)) {
-        return false;
-    }
-    for (i = 0; e[i].offset < PNV_IMC_PAGE_SIZE; i++) {
-        hwaddr at = PNV_IMC_PAGE_BASE + e[i].offset;
-        hwaddr line = QEMU_ALIGN_DOWN(at, PNV_IMC_PAGE_LINE);
-        uint64_t sum;
-
-        if (count[i]) {
-            sum = address_space_ldq_be_cached(&cache, at, attrs, NULL);
-            address_space_stq_be_cached(&cache, at, sum + count[i], attrs,
-                                        NULL);
-            address_space_stq_be_cached(&cache, line, tb, attrs, NULL);
-            address_space_stq_be_cached(&cache, line + 7 * 8, tb, attrs, NULL);
-        }
-    }
-    address_space_cache_invalidate(&cache, 0, PNV_IMC_PAGE_SIZE);
-    address_space_cache_destroy(&cache);
-    return true;
-}
-
-void pnv_imc_count_start(PnvImcPage *page)
-{
-    unsigned i;
-
-    page->since_ns = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
-    for (i = 0; i < page->threads; i++) {
-        thread_totals(page->thread[i]->cpu, page->seen[i]);
-    }
-}
-
-void pnv_imc_count_post(PnvImcPage *page)
-{
-    PnvImcThread *t = page->thread[0];
-    PnvImc *imc = t->engine->imc;
-    const PnvImcCoreModel *model = PNV_IMC_GET_CLASS(imc)->core;
-    uint64_t value[VALUES][BANKS] = { }, count[PNV_IMC_PAGE_EVENTS];
-    uint64_t since = page->since_ns, now;
-    unsigned i;
-
-    if (!page->active) {
-        return;
-    }
-    now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
-    page_values(page, now, value);
-    for (i = 0; model->events[i].offset < PNV_IMC_PAGE_SIZE; i++) {
-        const PnvImcCoreEvent *e = &model->events[i];
-        uint64_t all = value[e->value][e->bank] + page->rest[i];
-
-        count[i] = all / model->scale;
-        page->rest[i] = all % model->scale;
-    }
-    trace_pnv_imc_post(imc->chip->chip_id, t->engine->core, page->addr,
-                       now - since, value[INSNS][ANY]);
-    if (!add_counts(page, count, cpu_ppc_load_tbl(&t->cpu->env)) &&
-        !page->bad) {
-        page->bad = true;
-        qemu_log_mask(LOG_GUEST_ERROR, "pnv-imc: chip %u core %u: no memory "
-                      "for counters at 0x%" HWADDR_PRIx "\n",
-                      imc->chip->chip_id, t->engine->core, page->addr);
-    }
-}
-
-/* On the vCPU's own thread between two blocks, with the BQL */
-static void count_work(CPUState *cs, run_on_cpu_data data)
-{
-    PnvImcThread *t = data.host_ptr;
-
-    if (t->want != t->counts) {
-        t->counts = t->want;
-        ppc_count_start(t->cpu, t->counts);
-    }
-}
-
-/*
- * Blocks that count are other blocks. A thread that does this to itself must
- * not go on from one to the other, as they could be chained then, also for
- * threads that do not count. It leaves the loop behind the current block.
- */
-void pnv_imc_count_enable(PnvImcThread *t, bool enable)
-{
-    if (enable != t->want && ppc_count_available(t->cpu)) {
-        t->want = enable;
-        async_run_on_cpu(CPU(t->cpu), count_work, RUN_ON_CPU_HOST_PTR(t));
-    }
+    meter->since_ns = now;
 }

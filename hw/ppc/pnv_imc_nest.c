@@ -32,7 +32,8 @@
  */
 
 #include "qemu/osdep.h"
-#include "hw/ppc/pnv_imc.h"
+#include "pnv_imc_internal.h"
+#include "hw/ppc/pnv.h"
 #include "qemu/bitops.h"
 #include "qemu/host-utils.h"
 #include "qemu/log.h"
@@ -55,6 +56,8 @@
 #define CB_UAV                  (PNV_IMC_CB_OFFSET + 0x18)
 #define CB_MODE                 (PNV_IMC_CB_OFFSET + 0x20)
 #define CB_MODE_STATE           (PNV_IMC_CB_OFFSET + 0x28)
+
+#define GROUP_WORDS             (PNV_IMC_GROUP_SIZE / 8)
 
 /* POWER9: the time base when the last post was made (gpe_24x7_structs.h) */
 #define TOD_OFFSET              0x748
@@ -212,15 +215,66 @@ static void resolve_clock(PnvImc *imc, PnvImcEvent *event)
     }
 }
 
-void pnv_imc_nest_resolve(PnvImc *imc)
+void pnv_imc_nest_create(PnvImc *imc)
 {
+    GArray *events = imc->events[PNV_IMC_NEST];
+    PnvImcNest *n = &imc->nest;
     unsigned i;
 
-    for (i = 0; i < imc->events->len; i++) {
-        PnvImcEvent *event = &g_array_index(imc->events, PnvImcEvent, i);
+    for (i = 0; i < events->len; i++) {
+        PnvImcEvent *event = pnv_imc_event(events, i);
 
         resolve_unit(imc, event);
         resolve_clock(imc, event);
+        n->groups = event->offset / PNV_IMC_GROUP_SIZE + 1;
+    }
+    n->group = g_new0(PnvImcGroup, n->groups);
+    n->words = g_new0(PnvImcWord, n->groups * GROUP_WORDS);
+    n->others = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+}
+
+void pnv_imc_nest_destroy(PnvImc *imc)
+{
+    g_free(imc->nest.group);
+    g_free(imc->nest.words);
+    g_clear_pointer(&imc->nest.others, g_hash_table_unref);
+}
+
+/* A word, or NULL if it is behind the groups and nobody has asked for it yet */
+static PnvImcWord *find_word(PnvImcNest *n, uint32_t offset)
+{
+    if (offset < n->groups * PNV_IMC_GROUP_SIZE) {
+        return &n->words[offset / 8];
+    }
+    return g_hash_table_lookup(n->others, GUINT_TO_POINTER(offset));
+}
+
+static PnvImcWord *need_word(PnvImcNest *n, uint32_t offset)
+{
+    PnvImcWord *w = find_word(n, offset);
+
+    if (!w) {
+        w = g_new0(PnvImcWord, 1);
+        w->scale = 1;
+        g_hash_table_insert(n->others, GUINT_TO_POINTER(offset), w);
+    }
+    return w;
+}
+
+/* Call @each for all words that there are. */
+static void for_each_word(PnvImcNest *n, void (*each)(PnvImcWord *, uint64_t),
+                          uint64_t arg)
+{
+    GHashTableIter iter;
+    gpointer w;
+    unsigned i;
+
+    for (i = 0; i < n->groups * GROUP_WORDS; i++) {
+        each(&n->words[i], arg);
+    }
+    g_hash_table_iter_init(&iter, n->others);
+    while (g_hash_table_iter_next(&iter, NULL, &w)) {
+        each(w, arg);
     }
 }
 
@@ -308,11 +362,25 @@ static void settle_word(PnvImcWord *w, uint64_t now)
     w->mark = now;
 }
 
+static void stop_word(PnvImcWord *w, uint64_t now)
+{
+    settle_word(w, now);
+    w->amount = 0;
+    w->scale = 1;
+}
+
+static void clear_word(PnvImcWord *w, uint64_t unused)
+{
+    w->base = 0;
+    w->mark = 0;
+    w->rest = 0;
+}
+
 static bool is_frame(PnvImcNest *n, uint32_t offset)
 {
     uint32_t in_group = offset % PNV_IMC_GROUP_SIZE;
 
-    return offset / PNV_IMC_GROUP_SIZE < n->frames &&
+    return offset / PNV_IMC_GROUP_SIZE < n->groups &&
            (in_group == 0 || in_group == PNV_IMC_GROUP_TRAILER);
 }
 
@@ -336,41 +404,44 @@ static uint64_t synthetic_amount(PnvImc *imc, uint32_t offset, uint32_t scale)
     };
     uint64_t amount = 0;
 
-    if (imc->demo) {
+    if (imc->synthetic[PNV_IMC_NEST].demo) {
         /* A number of its own for every word of every chip, in each ms */
         return (offset / 8 + 512ULL * sample.unit) * scale *
                period_ms(&imc->nest);
     }
-    pmu_synthetic_value(imc->synthetic, &sample, &amount);
+    pmu_synthetic_value(imc->synthetic[PNV_IMC_NEST].list, &sample, &amount);
     return amount;
 }
 
 void pnv_imc_nest_update(PnvImc *imc)
 {
+    GArray *events = imc->events[PNV_IMC_NEST];
     PnvImcNest *n = &imc->nest;
     uint64_t now = posts(imc);
-    const PnvImcEvent *e = (PnvImcEvent *)imc->events->data;
+    const PnvImcEvent *e = (PnvImcEvent *)events->data;
     unsigned i;
 
-    for (i = 0; i < PNV_IMC_NEST_WORDS; i++) {
-        PnvImcWord *w = &n->words[i];
+    for_each_word(n, stop_word, now);
+    for (i = 0; imc->synthetic[PNV_IMC_NEST].list && i < PNV_IMC_CB_OFFSET;
+         i += 8) {
+        uint64_t amount = synthetic_amount(imc, i, 1);
 
-        settle_word(w, now);
-        w->amount = 0;
-        w->scale = 1;
-        if (imc->synthetic && !pnv_imc_nest_reserved(imc, i * 8)) {
-            w->amount = synthetic_amount(imc, i * 8, 1);
+        if (amount && !pnv_imc_nest_reserved(imc, i)) {
+            PnvImcWord *w = need_word(n, i);
+
+            w->mark = now;
+            w->amount = amount;
         }
     }
 
-    for (i = 0; i < imc->events->len; i++) {
+    for (i = 0; i < events->len; i++) {
         PnvImcWord *w = &n->words[e[i].offset / 8];
 
         w->scale = e[i].scale;
         w->amount = 0;
     }
 
-    for (i = 0; i < imc->events->len; i++) {
+    for (i = 0; i < events->len; i++) {
         PnvImcWord *w = &n->words[e[i].offset / 8];
         uint64_t hz = e[i].hz;
 
@@ -381,7 +452,7 @@ void pnv_imc_nest_update(PnvImc *imc)
         }
         /* But it counts no clock: that of which unit? */
         if ((i > 0 && e[i - 1].offset == e[i].offset) ||
-            (i + 1 < imc->events->len && e[i + 1].offset == e[i].offset)) {
+            (i + 1 < events->len && e[i + 1].offset == e[i].offset)) {
             hz = 0;
         }
         if (hz) {
@@ -400,10 +471,9 @@ static void clear(PnvImc *imc)
     n->ran_ns = 0;
     n->posts = 0;
     n->tod_ns = 0;
-    for (i = 0; i < PNV_IMC_NEST_WORDS; i++) {
-        n->words[i].base = 0;
-        n->words[i].mark = 0;
-        n->words[i].rest = 0;
+    for_each_word(n, clear_word, 0);
+    for (i = 0; i < n->groups; i++) {
+        memset(n->group[i].late, 0, sizeof(n->group[i].late));
     }
 }
 
@@ -429,14 +499,74 @@ void pnv_imc_nest_set_uav(PnvImc *imc, uint64_t uav)
 
 void pnv_imc_nest_add(PnvImc *imc, uint32_t offset, uint64_t value)
 {
-    imc->nest.words[offset / 8].base += value;
+    need_word(&imc->nest, offset)->base += value;
+}
+
+/* A word of a group that has been posted @now times */
+static uint64_t posted_word(PnvImc *imc, uint32_t offset, uint64_t now)
+{
+    PnvImcNest *n = &imc->nest;
+    PnvImcWord *w = find_word(n, offset);
+    uint32_t rest;
+
+    if (is_frame(n, offset)) {
+        return now;
+    }
+    if (is_tod(imc, offset)) {
+        return muldiv64(n->tod_ns, PNV_TIMEBASE_FREQ, NANOSECONDS_PER_SECOND);
+    }
+    return w ? counter(w, MAX(now, w->mark), &rest) : 0;
+}
+
+static PnvImcGroup *find_group(PnvImcNest *n, uint32_t offset)
+{
+    unsigned i = offset / PNV_IMC_GROUP_SIZE;
+
+    return i < n->groups ? &n->group[i] : NULL;
+}
+
+static uint64_t group_word(PnvImc *imc, uint32_t offset)
+{
+    PnvImcGroup *group = find_group(&imc->nest, offset);
+    uint32_t in_group = offset % PNV_IMC_GROUP_SIZE;
+    uint64_t now = posts(imc);
+
+    if (!group) {
+        return posted_word(imc, offset, now);
+    }
+    if (group->fault == PNV_IMC_FAULT_LATE) {
+        return group->late[in_group / 8];
+    }
+    /* In the middle of a post: the second half is as it was before */
+    if (group->fault == PNV_IMC_FAULT_TORN && now &&
+        in_group >= PNV_IMC_GROUP_SIZE / 2) {
+        now--;
+    }
+    return posted_word(imc, offset, now);
+}
+
+void pnv_imc_nest_set_faults(PnvImc *imc, const PnvImcFault *fault)
+{
+    PnvImcNest *n = &imc->nest;
+    uint64_t now = posts(imc);
+    unsigned i, j;
+
+    for (i = 0; i < n->groups; i++) {
+        PnvImcGroup *group = &n->group[i];
+
+        if (fault[i] == PNV_IMC_FAULT_LATE && group->fault != fault[i]) {
+            for (j = 0; j < GROUP_WORDS; j++) {
+                group->late[j] = posted_word(imc, i * PNV_IMC_GROUP_SIZE +
+                                             j * 8, now);
+            }
+        }
+        group->fault = fault[i];
+    }
 }
 
 static uint64_t read_word(PnvImc *imc, uint32_t offset)
 {
     PnvImcNest *n = &imc->nest;
-    uint64_t now = posts(imc);
-    uint32_t rest;
 
     switch (offset) {
     case CB_STATUS:
@@ -451,14 +581,9 @@ static uint64_t read_word(PnvImc *imc, uint32_t offset)
         return n->mode;
     case CB_MODE_STATE:
         return n->mode_state;
+    default:
+        return group_word(imc, offset);
     }
-    if (is_frame(n, offset)) {
-        return now;
-    }
-    if (is_tod(imc, offset)) {
-        return muldiv64(n->tod_ns, PNV_TIMEBASE_FREQ, NANOSECONDS_PER_SECOND);
-    }
-    return counter(&n->words[offset / 8], now, &rest);
 }
 
 static void command(PnvImc *imc, uint64_t value)
@@ -521,8 +646,14 @@ static void write_word(PnvImc *imc, uint32_t offset, uint64_t value)
                           "frame of a group at 0x%x\n", imc->chip->chip_id,
                           offset);
         } else {
-            settle_word(&n->words[offset / 8], n->posts);
-            n->words[offset / 8].base = value;
+            PnvImcGroup *group = find_group(n, offset);
+            PnvImcWord *w = need_word(n, offset);
+
+            settle_word(w, n->posts);
+            w->base = value;
+            if (group) {
+                group->late[offset % PNV_IMC_GROUP_SIZE / 8] = value;
+            }
         }
         return;
     }

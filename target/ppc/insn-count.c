@@ -86,17 +86,32 @@ uint64_t ppc_count_peek(PowerPCCPU *cpu, unsigned domain, unsigned lane)
 }
 
 /*
- * Time
+ * Time, and instructions with CTRL[RUN]
  *
- * The clock is read only when a thread that counts begins or ceases to be
- * busy, or changes CTRL[RUN].
+ * The clock is read, and instructions are summed up, only when a thread that
+ * counts begins or ceases to be busy, or changes CTRL[RUN].
  */
+
+/* Instructions in all domains, by ppc_count_read() or ppc_count_peek() */
+static uint64_t ppc_count_insns(PowerPCCPU *cpu,
+                                uint64_t (*get)(PowerPCCPU *, unsigned,
+                                                unsigned))
+{
+    uint64_t sum = 0;
+    unsigned i;
+
+    for (i = 0; i < PPC_COUNT_DOMAINS; i++) {
+        sum += get(cpu, i, PPC_COUNT_INSNS);
+    }
+    return sum;
+}
 
 void ppc_count_time(PowerPCCPU *cpu)
 {
     PPCInsnCount *c = &cpu->insn_count;
     bool busy = c->on && !CPU(cpu)->halted;
     bool run = busy && (cpu->env.spr[SPR_CTRL] & CTRL_RUN);
+    uint64_t insns = 0;
     unsigned i;
     int64_t now;
 
@@ -104,8 +119,17 @@ void ppc_count_time(PowerPCCPU *cpu)
         run == c->running[PPC_COUNT_RUN]) {
         return;
     }
+    if (run != c->running[PPC_COUNT_RUN]) {
+        ppc_count_sync(cpu, 0);
+        insns = ppc_count_insns(cpu, ppc_count_read);
+    }
     now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
     seqlock_write_begin(&c->seq);
+    if (run && !c->running[PPC_COUNT_RUN]) {
+        c->run_from = insns;
+    } else if (!run && c->running[PPC_COUNT_RUN]) {
+        c->run_insns += insns - c->run_from;
+    }
     for (i = 0; i < ARRAY_SIZE(c->ns); i++) {
         if (c->running[i]) {
             c->ns[i] += now - c->since;
@@ -146,6 +170,27 @@ static int64_t ppc_count_ns(PowerPCCPU *cpu, unsigned kind)
         c->shown[i] = MAX(c->shown[i], ns[i]);
     }
     return c->shown[kind];
+}
+
+uint64_t ppc_count_run_insns(PowerPCCPU *cpu)
+{
+    PPCInsnCount *c = &cpu->insn_count;
+    uint64_t insns;
+    unsigned seq;
+
+    g_assert(bql_locked());
+    do {
+        seq = seqlock_read_begin(&c->seq);
+        insns = c->run_insns;
+        if (c->running[PPC_COUNT_RUN]) {
+            insns += ppc_count_insns(cpu, ppc_count_peek) - c->run_from;
+        }
+    } while (seqlock_read_retry(&c->seq, seq));
+
+    if ((int64_t)(insns - c->shown_insns) > 0) {
+        c->shown_insns = insns;
+    }
+    return c->shown_insns;
 }
 
 int64_t ppc_count_busy_ns(PowerPCCPU *cpu)
@@ -211,7 +256,10 @@ static void ppc_count_sync_work(CPUState *cs, run_on_cpu_data unused)
     ppc_count_sync(POWERPC_CPU(cs), 0);
 }
 
-/* The lanes of the first domain, then those of the others; busy and run ns */
+/*
+ * The lanes of the first domain, then those of the others; busy and run ns;
+ * instructions with CTRL[RUN]
+ */
 static void ppc_count_get_all(Object *obj, Visitor *v, const char *name,
                               void *opaque, Error **errp)
 {
@@ -230,6 +278,7 @@ static void ppc_count_get_all(Object *obj, Visitor *v, const char *name,
     }
     QAPI_LIST_APPEND(tail, ppc_count_busy_ns(cpu));
     QAPI_LIST_APPEND(tail, ppc_count_run_ns(cpu));
+    QAPI_LIST_APPEND(tail, ppc_count_run_insns(cpu));
     visit_type_uint64List(v, name, &list, errp);
 }
 

@@ -16,6 +16,7 @@
 #define PPC_INSN_COUNT_H
 
 #include "cpu-qom.h"
+#include "ldbar.h"
 
 /*
  * Lanes, which are counted apart in each domain. Only what retires counts: not
@@ -46,8 +47,12 @@ enum {
  *        switched on; if not, the counts
  * @running: is the time since @since to be added to @ns?
  * @ns: the time until @since, of each kind
- * @seq: held while @running, @since, and @ns are changed together
+ * @run_insns: instructions with CTRL[RUN] until it was cleared, and
+ * @run_from: all that there were when it was set again
+ * @seq: held while those from @running on are changed together
  * @shown: the most that has been returned, protected by the BQL
+ * @shown_insns: the same for instructions with CTRL[RUN]
+ * @ldbar_written: whoever posts the counts wants to know, see ldbar.h
  */
 typedef struct PPCInsnCount {
     CPUInsnCount insns;
@@ -56,8 +61,12 @@ typedef struct PPCInsnCount {
     bool running[2];
     int64_t since;
     int64_t ns[2];
+    uint64_t run_insns;
+    uint64_t run_from;
     QemuSeqLock seq;
     int64_t shown[2];
+    uint64_t shown_insns;
+    void (*ldbar_written)(PowerPCCPU *cpu);
 } PPCInsnCount;
 
 extern const InsnCountOps ppc_insn_count_ops;
@@ -101,11 +110,22 @@ uint64_t ppc_count_peek(PowerPCCPU *cpu, unsigned domain, unsigned lane);
 int64_t ppc_count_busy_ns(PowerPCCPU *cpu);
 int64_t ppc_count_run_ns(PowerPCCPU *cpu);
 
+/*
+ * Instructions in all domains that started with CTRL[RUN] set ("with the run
+ * latch"). From any thread, with the BQL, and like ppc_count_peek() otherwise;
+ * it does not go back.
+ */
+uint64_t ppc_count_run_insns(PowerPCCPU *cpu);
+
 /* For cpu_init.c: properties; execution starts, or stops */
 void ppc_count_class_init(ObjectClass *oc);
 void ppc_count_time(PowerPCCPU *cpu);
 
 #else
+
+typedef struct PPCInsnCount {
+    void (*ldbar_written)(PowerPCCPU *cpu);
+} PPCInsnCount;
 
 static inline bool ppc_count_available(PowerPCCPU *cpu)
 {
@@ -138,6 +158,11 @@ static inline int64_t ppc_count_busy_ns(PowerPCCPU *cpu)
 }
 
 static inline int64_t ppc_count_run_ns(PowerPCCPU *cpu)
+{
+    return 0;
+}
+
+static inline uint64_t ppc_count_run_insns(PowerPCCPU *cpu)
 {
     return 0;
 }

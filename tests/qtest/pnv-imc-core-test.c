@@ -14,7 +14,9 @@
 #include "qemu/osdep.h"
 #include "libqtest.h"
 #include "qemu/bswap.h"
+#include "qobject/qbool.h"
 #include "qobject/qdict.h"
+#include "qobject/qlist.h"
 
 #define XSCOM_BASE      0x000603fc00000000ull
 
@@ -571,6 +573,245 @@ static void test_properties(const void *data)
     qtest_quit(qts);
 }
 
+static char *try_set(QTestState *qts, unsigned chip, const char *property,
+                     const char *value)
+{
+    g_autofree char *path = g_strdup_printf("/machine/chip[%u]/imc", chip);
+    QDict *rsp = qtest_qmp(qts, "{ 'execute': 'qom-set', 'arguments': { "
+                           "'path': %s, 'property': %s, 'value': %s } }",
+                           path, property, value);
+    QDict *error = qdict_get_qdict(rsp, "error");
+    char *desc = error ? g_strdup(qdict_get_str(error, "desc")) : NULL;
+
+    qobject_unref(rsp);
+    return desc;
+}
+
+static void set(QTestState *qts, unsigned chip, const char *property,
+                const char *value)
+{
+    g_autofree char *error = try_set(qts, chip, property, value);
+
+    g_assert_cmpstr(error, ==, NULL);
+}
+
+static void assert_refused(QTestState *qts, const char *property,
+                           const char *value, const char *why)
+{
+    g_autofree char *error = try_set(qts, 0, property, value);
+
+    g_assert_nonnull(error);
+    if (!strstr(error, why)) {
+        g_test_message("%s=%s: %s", property, value, error);
+    }
+    g_assert_nonnull(strstr(error, why));
+    g_assert_null(strchr(error, '\n'));
+}
+
+/* What "engines" says of a core, or of a thread of it */
+static int64_t query(QTestState *qts, unsigned core, int thread,
+                     const char *what)
+{
+    QDict *rsp = qtest_qmp(qts, "{ 'execute': 'qom-get', 'arguments': { "
+                           "'path': '/machine/chip[0]/imc', "
+                           "'property': 'engines' } }");
+    QListEntry *entry;
+    int64_t found = -1;
+
+    QLIST_FOREACH_ENTRY(qdict_get_qlist(rsp, "return"), entry) {
+        QDict *dict = qobject_to(QDict, qlist_entry_obj(entry));
+        QListEntry *t;
+        int i = 0;
+
+        if (qdict_get_int(dict, "core") != core) {
+            continue;
+        }
+        if (thread >= 0) {
+            QLIST_FOREACH_ENTRY(qdict_get_qlist(dict, "threads"), t) {
+                if (i++ == thread) {
+                    dict = qobject_to(QDict, qlist_entry_obj(t));
+                    break;
+                }
+            }
+        }
+        found = qobject_type(qdict_get(dict, what)) == QTYPE_QBOOL
+                ? qdict_get_bool(dict, what) : qdict_get_int(dict, what);
+        break;
+    }
+    qobject_unref(rsp);
+    return found;
+}
+
+/* Events that no emulator can know: of cores, and of threads */
+typedef struct MadeUp {
+    const char *core;
+    uint32_t core_at;
+    const char *thread;
+    uint32_t thread_at;
+} MadeUp;
+
+static const MadeUp *made_up(const Generation *g)
+{
+    static const MadeUp p9 = {
+        "CPM_CS_DTLB_MISS_2M", 0x9d8, "CPM_CS_FLOP_USER", 0x1158,
+    };
+    static const MadeUp p10 = {
+        "CPM_DERAT_MISS", 0xa0, "CPM_MMA_DISP", 0x618,
+    };
+
+    return g == P9 ? &p9 : &p10;
+}
+
+/* What a user makes up for cores is there, and replaces nothing that counts. */
+static void test_core_synthetic(const void *data)
+{
+    const Generation *g = data;
+    const MadeUp *m = made_up(g);
+    g_autofree char *list = g_strdup_printf(
+        "%s@0=rate:2048,core_imc/%s@1=const:51200,CPM_NON_IDLE_PCYC=const:1",
+        m->core, m->core);
+    g_autofree char *args = g_strdup_printf(
+        "-smp 2,cores=2 -global pnv-imc.core-synthetic=%s", list);
+    g_autofree char *by_number = g_strdup_printf("0x%x=const:1024",
+                                                 m->core_at);
+    QTestState *qts = start(g, "", args);
+    unsigned core;
+
+    for (core = 0; core < 2; core++) {
+        set_up(qts, g, 0, core, PAGE_OF(core));
+        put(qts, g, 0, core, R_HTM_MODE, HTM_RUN);
+    }
+    qtest_clock_step(qts, 5 * MS);
+    g_assert_cmpuint(word(qts, PAGE_OF(0), m->core_at), ==,
+                     5 * 2048 * 1000 / g->scale);
+    g_assert_cmpuint(word(qts, PAGE_OF(1), m->core_at), ==,
+                     5 * 51200 / g->scale);
+    for (core = 0; core < 2; core++) {
+        g_assert_cmpuint(word(qts, PAGE_OF(core), g->busy), ==,
+                         5 * MS / g->scale);
+        g_assert_cmpint(query(qts, core, -1, "posts"), ==, 5);
+        g_assert_cmpint(query(qts, core, -1, "runs"), ==, true);
+        g_assert_cmpint(query(qts, core, -1, "counts"), ==, true);
+        g_assert_cmpint(query(qts, core, -1, "address"), ==, PAGE_OF(core));
+        g_assert_cmpint(query(qts, core, 0, "counts"), ==, false);
+    }
+
+    /* At run time, too, by offset; and an error changes nothing */
+    set(qts, 0, "core-synthetic", by_number);
+    assert_refused(qts, "core-synthetic", "CPM_NONE=const:1", "bad event");
+    assert_refused(qts, "core-synthetic", "core_imc/=const:1", "bad event");
+    assert_refused(qts, "core-synthetic", "0x2000=const:1", "up to 0x1ff8");
+    assert_refused(qts, "core-synthetic", "demo", "not of the form");
+    qtest_clock_step(qts, 2 * MS);
+    g_assert_cmpuint(word(qts, PAGE_OF(1), m->core_at), ==,
+                     (5 * 51200 + 2 * 1024) / g->scale);
+    set(qts, 0, "core-synthetic", "");
+    qtest_clock_step(qts, 2 * MS);
+    g_assert_cmpuint(word(qts, PAGE_OF(1), m->core_at), ==,
+                     (5 * 51200 + 2 * 1024) / g->scale);
+    qtest_quit(qts);
+}
+
+/* Once, with the next post, to whoever counts; also to what is counted */
+static void test_core_add(const void *data)
+{
+    const Generation *g = data;
+    const MadeUp *m = made_up(g);
+    g_autofree char *both = g_strdup_printf(
+        "%s=512,core_imc/CPM_NON_IDLE_PCYC@1=5120", m->core);
+    g_autofree char *half = g_strdup_printf("%s=512,%s@7=1", m->core, m->core);
+    g_autofree char *one = g_strdup_printf("%s=1", m->core);
+    QTestState *qts = start(g, "", "-smp 2,cores=2");
+    unsigned core;
+
+    assert_refused(qts, "core-add", one, "no core counts that now");
+    for (core = 0; core < 2; core++) {
+        set_up(qts, g, 0, core, PAGE_OF(core));
+        put(qts, g, 0, core, R_HTM_MODE, HTM_RUN);
+    }
+    qtest_clock_step(qts, 500 * US);
+    set(qts, 0, "core-add", both);
+    assert_refused(qts, "core-add", half, "no core counts that now");
+    assert_refused(qts, "core-add", "CPM_NONE=1", "EVENT[@CORE]=COUNT");
+    assert_refused(qts, "core-add", "0x8=1", "no core counts that now");
+    assert_refused(qts, "thread-add", one, "no thread counts that now");
+    assert_refused(qts, "thread-add", "=1", "EVENT[@PIR]=COUNT");
+    g_assert_cmpuint(word(qts, PAGE_OF(0), m->core_at), ==, 0);
+    qtest_clock_step(qts, 500 * US);
+    for (core = 0; core < 2; core++) {
+        g_assert_cmpuint(word(qts, PAGE_OF(core), m->core_at), ==,
+                         512 / g->scale);
+        g_assert_cmpuint(word(qts, PAGE_OF(core), g->busy), ==,
+                         (MS + (core ? 5120 : 0)) / g->scale);
+    }
+    qtest_clock_step(qts, MS);
+    g_assert_cmpuint(word(qts, PAGE_OF(0), m->core_at), ==, 512 / g->scale);
+    qtest_quit(qts);
+}
+
+/* The state of these machines is not migrated, so that it must not seem so. */
+static void test_no_migration(const void *data)
+{
+    QTestState *qts = start(data, "", "");
+    QDict *error = qtest_qmp_assert_failure_ref(qts,
+        "{ 'execute': 'migrate', 'arguments': { 'uri': 'file:/dev/null' } }");
+
+    g_assert_nonnull(strstr(qdict_get_str(error, "desc"),
+                            "counters (imc=on) cannot be migrated"));
+    qobject_unref(error);
+    qtest_qmp_assert_success(qts, "{ 'execute': 'query-status' }");
+    qtest_quit(qts);
+}
+
+/* A catalog of the user's own says where events are. */
+static void test_catalog(const void *data)
+{
+    const Generation *g = data;
+    static const char source[] =
+        "/dts-v1/; / { #address-cells = <1>; #size-cells = <1>;"
+        "compatible = \"ibm,opal-in-memory-counters\";"
+        "core_events: core-events { #address-cells = <1>; #size-cells = <1>;"
+        " event@0 { reg = <0x40 8>; event-name = \"CCYC\"; };"
+        " event@1 { reg = <0x48 8>; event-name = \"CS_INST_USER\"; };"
+        " event@2 { reg = <0x80 8>; event-name = \"WIDGETS\"; scale = \"7\"; };"
+        "};"
+        "core@18 { compatible = \"ibm,imc-counters\"; type = <0x4>;"
+        " size = <0x2000>; reg = <0x18 0x2000>; events = <&core_events>;"
+        " events-prefix = \"CPM_\"; scale = \"1000\"; };"
+        "};";
+    g_autofree char *dts = NULL;
+    g_autofree char *dtb = NULL;
+    g_autofree char *args = NULL;
+    const char *dtc[] = { "dtc", "-q", "-O", "dtb", "-o", NULL, NULL, NULL };
+    QTestState *qts;
+    int fd = g_file_open_tmp("pnv-imc-XXXXXX", &dts, NULL), status;
+
+    close(fd);
+    dtb = g_strconcat(dts, ".dtb", NULL);
+    g_assert_true(g_file_set_contents(dts, source, -1, NULL));
+    dtc[5] = dtb;
+    dtc[6] = dts;
+    g_assert_true(g_spawn_sync(NULL, (char **)dtc, NULL, G_SPAWN_SEARCH_PATH,
+                               NULL, NULL, NULL, NULL, &status, NULL));
+    g_assert_cmpint(status, ==, 0);
+
+    args = g_strdup_printf("-global pnv-imc.catalog=%s -global "
+                           "pnv-imc.core-synthetic=CPM_WIDGETS=const:100", dtb);
+    qts = start(g, "", args);
+    set_up(qts, g, 0, 0, PAGE);
+    put(qts, g, 0, 0, R_HTM_MODE, HTM_RUN);
+    qtest_clock_step(qts, 5 * MS);
+    g_assert_cmpuint(word(qts, PAGE, 0x58), ==, 5 * MS / 1000);
+    g_assert_cmpuint(word(qts, PAGE, 0x60), ==, 0);
+    g_assert_cmpuint(word(qts, PAGE, 0x98), ==, 500 / 7);
+    /* and not where QEMU's catalog has it */
+    g_assert_cmpuint(word(qts, PAGE, P9_CCYC + 8), ==, 0);
+    g_assert_cmpuint(word(qts, PAGE, g->busy), ==, 0);
+    qtest_quit(qts);
+    unlink(dts);
+    unlink(dtb);
+}
+
 /*
  * CPUs that execute code
  */
@@ -585,13 +826,20 @@ static void test_properties(const void *data)
 #define MFSPR(rt, n)    (31u << 26 | (rt) << 21 | SPR_FIELD(n) | 339 << 1)
 #define ANDI(ra, rs, n) (28u << 26 | (rs) << 21 | (ra) << 16 | (n))
 #define BNE(words)      (0x40820000 | (((words) * 4) & 0xfffc))
+#define BEQ(words)      (0x41820000 | (((words) * 4) & 0xfffc))
 #define B(words)        (0x48000000 | (((words) * 4) & 0x3fffffc))
-#define BDNZ_HERE       0x42000000
+#define BDNZ(words)     (0x42000000 | (((words) * 4) & 0xfffc))
+#define BDNZ_HERE       BDNZ(0)
 #define NOP             0x60000000
 #define STOP            0x4c0002e4
 #define RFID            0x4c000024
 #define HRFID           0x4c000224
 #define MFMSR(rt)       (31u << 26 | (rt) << 21 | 83 << 1)
+#define LWARX(rt, rb)   (31u << 26 | (rt) << 21 | (rb) << 11 | 20 << 1)
+#define STWCX(rs, rb)   (31u << 26 | (rs) << 21 | (rb) << 11 | 150 << 1 | 1)
+#define TLBIEL(rb)      (31u << 26 | (rb) << 11 | 274 << 1)
+#define TLBIE(rb)       (31u << 26 | (rb) << 11 | 306 << 1)
+#define SC(lev)         (17u << 26 | (lev) << 5 | 2)
 #define MTMSRD(rs)      (31u << 26 | (rs) << 21 | 178 << 1)
 #define MSGSND(rb)      (31u << 26 | (rb) << 11 | 206 << 1)
 #define LIS(rt, value)  (15u << 26 | (rt) << 21 | (value))
@@ -603,8 +851,12 @@ static void test_properties(const void *data)
 #define SRR1            27
 #define HSRR1           315
 #define LPCR            318
+#define LPIDR           319
 #define LPCR_HVICE      2
 #define CTR             9
+#define CTRL            152
+#define PTCR            464
+#define SRR0            26
 #define DEC             22
 #define LDBAR           850
 #define PSSCR           855
@@ -762,6 +1014,31 @@ static void test_thread(const void *data)
                  10000000, 2);
 }
 
+/* The same for threads, whose unit is the PIR */
+static void test_thread_synthetic(const void *data)
+{
+    const Generation *g = data;
+    const MadeUp *m = made_up(g);
+    g_autofree char *args = g_strdup_printf("-smp 1 -global "
+        "pnv-imc.thread-synthetic=thread_imc/%s@0=const:5120,%s@1=const:1",
+        m->thread, m->thread);
+    Program p = {
+        thread_program, ARRAY_SIZE(thread_program), .times = 10000000,
+        .ldbar = LDBAR_ENABLE | PAGE_OF(1),
+    };
+    QTestState *qts = run(g, &p, "", args);
+
+    set_up(qts, g, 0, 0, PAGE);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    g_assert_cmpint(query(qts, 0, 0, "posts"), >, 0);
+    g_assert_cmpuint(word(qts, PAGE_OF(1), m->thread_at), ==,
+                     query(qts, 0, 0, "posts") * 5120 / g->scale);
+    /* Not for the core */
+    g_assert_cmpuint(word(qts, PAGE, m->thread_at), ==, 0);
+    qtest_quit(qts);
+}
+
 /* Both threads are traced; thread 1 stops, and thread 0 loops. */
 static uint32_t trace_program[] = {
     LD(4, DATA_HTM),
@@ -769,31 +1046,66 @@ static uint32_t trace_program[] = {
     LD(7, DATA_LDBAR),
     LD(8, DATA_LDBAR_1),
     LI(9, 0),
+    LI(3, 1),
+    MTSPR(CTRL, 3),
     MFSPR(3, TIR),
     ANDI(3, 3, 7),
     BNE(4),
     MTSPR(LDBAR, 7),
     STD(5, 4),
-    B(0),               /* 0x38 */
+    B(0),               /* 0x40 */
     MTSPR(LDBAR, 8),    /* thread 1 */
     MTSPR(PSSCR, 9),
     STOP,
     B(-1),
 };
-#define TRACE_LOOP      0x38
+#define TRACE_LOOP      0x40
+#define LOOP_NS         8           /* of an instruction, -icount shift=3 */
+
+/* Offset of CPMC1 to 4 in a record */
+#define CPMC(n)         (16 + (n) * 8)
 
 static void check_record(QTestState *qts, const Generation *g, uint64_t addr)
 {
     uint64_t tb = qtest_readq(qts, addr);
-    unsigned i;
 
     g_assert_cmphex(qtest_readq(qts, addr + 8), ==, TRACE_LOOP);
     g_assert_cmphex(qtest_readq(qts, addr + 16), ==,
                     g->trace_msr ? 0x8000000000000000 : 0);
-    for (i = 24; i < 56; i += 8) {
-        g_assert_cmphex(qtest_readq(qts, addr + i), ==, 0);
-    }
     g_assert_cmphex(qtest_readq(qts, addr + 56), ==, tb & 0x3ffffffffff);
+}
+
+static void assert_near(uint64_t is, uint64_t wanted, uint64_t error)
+{
+    g_assert_cmpuint(is + error, >=, wanted);
+    g_assert_cmpuint(is, <=, wanted + error);
+}
+
+/*
+ * What was counted from one record to a later one: firmware selects the 32 MHz
+ * clock for one counter, and the catalog's line 4 or 2 for the other one. CPMC3
+ * and 4 are instructions and cycles with the run latch.
+ */
+static void check_counts(QTestState *qts, const Generation *g, uint64_t from,
+                         uint64_t to, unsigned other_insns)
+{
+    uint64_t ns = (qtest_readq(qts, to) - qtest_readq(qts, from)) * 1000 / 512;
+    uint64_t count[5];
+    unsigned i;
+
+    for (i = 1; i <= 4; i++) {
+        count[i] = qtest_readq(qts, to + CPMC(i)) -
+                   qtest_readq(qts, from + CPMC(i));
+    }
+    assert_near(count[g == P9 ? 2 : 1], ns * 32 / 1000, 1);
+    if (g == P9) {
+        /* 1THRD_NON_IDLE_INST: the other thread is idle or has no latch */
+        g_assert_cmpuint(count[1], ==, count[3]);
+    } else {
+        g_assert_cmpuint(count[2], ==, 0);      /* DERAT_MISS */
+    }
+    assert_near(count[3], ns / LOOP_NS, other_insns);
+    assert_near(count[4], ns, other_insns * LOOP_NS);
 }
 
 static void test_trace(const void *data)
@@ -834,6 +1146,13 @@ static void test_trace(const void *data)
         last = tb;
     }
     g_assert_cmphex(qtest_readq(qts, BUFFER + RECORDS * 64), ==, 0);
+    for (i = 100; i < RECORDS - 1; i += 100) {
+        if (qtest_readq(qts, BUFFER + i * 64) <
+            qtest_readq(qts, BUFFER + (i + 1) * 64)) {
+            /* The other thread has interrupts now and then */
+            check_counts(qts, g, BUFFER + i * 64, BUFFER + (i + 1) * 64, 100);
+        }
+    }
     /* A few before it stopped, at most */
     g_assert_cmphex(qtest_readq(qts, buffer_1 + 16 * 64), ==, 0);
     /* No counters of threads that are traced */
@@ -852,6 +1171,330 @@ static void test_trace(const void *data)
     check_record(qts, g, BUFFER);
     g_assert_cmphex(qtest_readq(qts, BUFFER + (RECORDS - 1) * 64), ==, 0);
     qtest_quit(qts);
+}
+
+/*
+ * TRACE_IMC decides which counter is sampled how often, and how large the
+ * buffer is.
+ */
+#define TRACE(sampsel, count, cpmc1, cpmc2, size)                       \
+    ((uint64_t)(sampsel) << 62 | ((1ull << 32) - (count)) << 30 |       \
+     (uint64_t)(cpmc1) << 23 | (uint64_t)(cpmc2) << 16 |                \
+     (uint64_t)(size) << 13)
+
+static void test_trace_select(const void *data)
+{
+    const Generation *g = data;
+    /* NON_IDLE_INST, line 0; the 32 MHz clock; and what nobody can know */
+    const unsigned clock_cpmc = g == P9 ? 2 : 1, clock_line = g == P9 ? 2 : 4;
+    const unsigned unknown = g == P9 ? 3 : 7;
+    const struct {
+        uint64_t trace;
+        unsigned cpmc;          /* which is sampled, */
+        uint64_t count;         /* as often as this */
+        unsigned records;       /* that the buffer has, or 0 */
+    } cases[] = {
+        { TRACE(clock_cpmc - 1, 3200, clock_line, clock_line, 0),
+          clock_cpmc, 3200, RECORDS },
+        { TRACE(clock_cpmc - 1, 1, clock_line, clock_line, 1),
+          clock_cpmc, 640, 2 * RECORDS },
+        { TRACE(2, 100000, 0, 0, 2), 3, 100000, 4 * RECORDS },
+        { TRACE(3, 300000, 0, 0, 0), 4, 300000, RECORDS },
+        { TRACE(0, 100, unknown, 0, 0), 1, 0, 0 },
+    };
+    unsigned i, n;
+
+    for (i = 0; i < ARRAY_SIZE(cases); i++) {
+        const unsigned all = cases[i].records;
+        Program p = {
+            trace_program, ARRAY_SIZE(trace_program),
+            .ldbar = LDBAR_TRACE | BUFFER,
+        };
+        QTestState *qts = run(g, &p, "", "-smp 1 -icount shift=3,sleep=off");
+        uint64_t seen[3], step;
+
+        set_up(qts, g, 0, 0, PAGE);
+        put(qts, g, 0, 0, R_TRACE, cases[i].trace);
+        set_period(qts, 0, "trace-min-period-ns", 20 * US);
+        go(qts);
+        if (!all) {
+            wait_for(qts, PAGE + g->ref_clock);
+            g_usleep(50000);
+            g_assert_cmphex(qtest_readq(qts, BUFFER), ==, 0);
+            qtest_quit(qts);
+            continue;
+        }
+        /* It wraps at the end, and not before */
+        wait_for(qts, BUFFER + (all - 1) * 64);
+        while (qtest_readq(qts, BUFFER) <
+               qtest_readq(qts, BUFFER + (all - 1) * 64)) {
+            g_usleep(1000);
+        }
+        qtest_qmp_assert_success(qts, "{ 'execute': 'stop' }");
+        g_assert_cmphex(qtest_readq(qts, BUFFER + all * 64), ==, 0);
+
+        for (n = all / 2; n < all / 2 + 3; n++) {
+            check_record(qts, g, BUFFER + n * 64);
+            seen[n - all / 2] = qtest_readq(qts, BUFFER + n * 64 +
+                                            CPMC(cases[i].cpmc));
+        }
+        for (n = 1; n < 3; n++) {
+            step = seen[n] - seen[n - 1];
+            g_assert_cmpuint(step + 2, >=, cases[i].count);
+            /* As late as the next look, 20 us behind, and a quantum */
+            g_assert_cmpuint(step, <=, cases[i].count + 60 * US);
+            if (cases[i].cpmc == clock_cpmc) {
+                g_assert_cmpuint(step, <=, cases[i].count + 60 * 32);
+            }
+        }
+        qtest_quit(qts);
+    }
+}
+
+/* The address in LDBAR has more bits than that in PDBAR. */
+static void test_ldbar_bits(const void *data)
+{
+    const Generation *g = data;
+    unsigned bit;
+
+    for (bit = 8; bit <= 13; bit++) {
+        Program p = {
+            thread_program, ARRAY_SIZE(thread_program), .times = 100000,
+            .ldbar = LDBAR_ENABLE | PAGE_OF(1) | 1ull << (63 - bit),
+        };
+        QTestState *qts = run(g, &p, "", "-smp 1");
+
+        set_up(qts, g, 0, 0, PAGE);
+        go(qts);
+        wait_for(qts, DATA_DONE);
+        /* There is no memory, and so nothing is counted, nor elsewhere. */
+        g_assert_cmphex(any_count(qts, PAGE_OF(1)), ==, 0);
+        g_assert_cmpuint(word(qts, PAGE, g->hv_insns), >, 0);
+        qtest_quit(qts);
+    }
+}
+
+/*
+ * Instructions with and without the run latch. The second thread has it all
+ * the time, if there is one.
+ */
+static uint32_t latch_program[] = {
+    LD(4, DATA_HTM),
+    LD(5, DATA_HTM_RUN),
+    LD(6, DATA_HTM_STOP),
+    LD(8, DATA_TIMES),
+    LI(9, 0),
+    LI(10, 1),
+    MTSPR(CTRL, 10),
+    MFSPR(3, TIR),
+    ANDI(3, 3, 7),
+    BNE(14),
+    LD(11, DATA_OTHER), /* until the other thread is here */
+    CMPDI(11, 0),
+    BEQ(-2),
+    MTSPR(CTR, 8),
+    STD(5, 4),
+    BDNZ_HERE,          /* with the latch */
+    MTSPR(CTRL, 9),     /* the last one with it */
+    MTSPR(CTR, 8),
+    BDNZ_HERE,
+    MTSPR(CTRL, 10),    /* the last one without it */
+    STD(6, 4),
+    STD_AT(10, DATA_DONE),
+    B(0),
+    STD_AT(10, DATA_OTHER),     /* the other thread */
+    B(0),
+};
+#define P9_INST         0x20
+#define NON_IDLE_INST   0x28
+#define P9_NTHRD_INST(n) (0x118 + ((n) - 1) * 0x40)
+#define P10_RUN_PURR    0x5a0
+
+static void test_latch(const void *data)
+{
+    const Generation *g = data;
+    Program p = {
+        latch_program, ARRAY_SIZE(latch_program), .times = 512 * 1000,
+    };
+    QTestState *qts = run(g, &p, "", "-smp 1 -icount shift=0,sleep=off");
+    uint64_t sum, alone, run_ns;
+    unsigned n;
+
+    qtest_writeq(qts, DATA_OTHER, 1);
+    set_up(qts, g, 0, 0, PAGE);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    g_assert_cmpuint(word(qts, PAGE, g->hv_insns), ==,
+                     (2 * p.times + 4) / g->scale);
+    g_assert_cmpuint(word(qts, PAGE, NON_IDLE_INST), ==,
+                     (p.times + 2) / g->scale);
+    if (g == P9) {
+        g_assert_cmpuint(word(qts, PAGE, P9_INST), ==,
+                         (2 * p.times + 4) / g->scale);
+        g_assert_cmpuint(word(qts, PAGE, P9_NTHRD_INST(1)), ==,
+                         (p.times + 2) / g->scale);
+    } else {
+        /* A nanosecond each; RUN_PURR counts it at 512 MHz */
+        run_ns = word(qts, PAGE, g->busy);
+        assert_near(run_ns, p.times + 2, 100);
+        assert_near(word(qts, PAGE, P10_RUN_PURR), run_ns * 512 / 1000, 1);
+    }
+    qtest_quit(qts);
+
+    if (g != P9) {
+        return;
+    }
+    /* Of two threads, one is alone for as long as the other one idles. */
+    qts = run(g, &p, "", "-smp 2,cores=1,threads=2");
+    set_up(qts, g, 0, 0, PAGE);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    sum = 0;
+    for (n = 1; n <= 4; n++) {
+        sum += word(qts, PAGE, P9_NTHRD_INST(n));
+    }
+    alone = word(qts, PAGE, P9_NTHRD_INST(1));
+    assert_near(sum, word(qts, PAGE, NON_IDLE_INST), 4);
+    g_assert_cmpuint(alone, >, 0);
+    g_assert_cmpuint(alone, <, sum);
+    g_assert_cmpuint(word(qts, PAGE, P9_NTHRD_INST(3)), ==, 0);
+    g_assert_cmpuint(word(qts, PAGE, NON_IDLE_INST), <,
+                     word(qts, PAGE, P9_INST));
+    qtest_quit(qts);
+}
+
+/* Each in a turn another number of times, so that none passes for another */
+static uint32_t lanes_program[] = {
+    LD(4, DATA_HTM),
+    LD(5, DATA_HTM_RUN),
+    LD(6, DATA_HTM_STOP),
+    LD(8, DATA_TIMES),
+    LIS(9, 0x200),
+    LIS(12, 0x100),
+    LI(10, 1),
+    MTSPR(CTR, 8),
+    STD(5, 4),
+    LWARX(3, 9),
+    STWCX(3, 9),
+    LWARX(3, 9),
+    STWCX(3, 9),
+    LWARX(3, 9),
+    STWCX(3, 9),
+    STWCX(3, 9),        /* nothing is reserved for these two */
+    STWCX(3, 9),
+    TLBIE(12),
+    TLBIEL(12),
+    TLBIEL(12),
+    BDNZ(-11),
+    STD(6, 4),
+    STD_AT(10, DATA_DONE),
+    B(0),
+};
+
+static void test_lanes(const void *data)
+{
+    const Generation *g = data;
+    const uint32_t larx = g == P9 ? 0x360 : 0x1e0;
+    const uint32_t stcx = g == P9 ? 0x318 : 0x220;
+    const uint32_t fail = g == P9 ? 0x320 : 0x260;
+    const uint32_t tlbie = g == P9 ? 0x358 : 0x1a0;
+    Program p = {
+        lanes_program, ARRAY_SIZE(lanes_program), .times = 512 * 4,
+    };
+    QTestState *qts = run(g, &p, "", "-smp 1");
+
+    set_up(qts, g, 0, 0, PAGE);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    g_assert_cmpuint(word(qts, PAGE, larx), ==, 3 * p.times / g->scale);
+    g_assert_cmpuint(word(qts, PAGE, stcx), ==, 5 * p.times / g->scale);
+    g_assert_cmpuint(word(qts, PAGE, fail), ==, 2 * p.times / g->scale);
+    g_assert_cmpuint(word(qts, PAGE, tlbie), ==, p.times / g->scale);
+    qtest_quit(qts);
+}
+
+/*
+ * The kernel of a guest, its program, and its hypervisor: the first two end
+ * with a system call, of which the last one stops the engine.
+ */
+#define GUEST_AT        0x400000
+#define DATA_MSR        DATA_OTHER
+#define MSR_GUEST       0x8000000000001030ull   /* SF, ME, IR, DR */
+#define MSR_GUEST_PR    (MSR_GUEST | 0x4000)
+static uint32_t guest_program[] = {
+    LD(4, DATA_HTM),
+    LD(5, DATA_HTM_RUN),
+    LD(6, DATA_HTM_STOP),
+    LD(8, DATA_TIMES),
+    LD(7, DATA_MSR),
+    LIS(22, 0x7fff),
+    MTSPR(DEC, 22),
+    LIS(3, 0x10),
+    MTSPR(PTCR, 3),
+    LIS(3, 0x50),
+    ORI(3, 3, 0x400),
+    MTSPR(LPCR, 3),
+    LI(3, 1),
+    MTSPR(LPIDR, 3),
+    LIS(3, GUEST_AT >> 16),
+    MTSPR(SRR0, 3),
+    MTSPR(SRR1, 7),
+    MTSPR(CTR, 8),
+    STD(5, 4),
+    RFID,
+};
+#define GUEST_PROGRAM_HV 2                      /* rfid; std in the handler */
+
+static void check_guest(const Generation *g, uint64_t msr, uint32_t event,
+                        uint32_t not_event)
+{
+    /* Memory below 1 GiB is mapped 1:1, as in ppc-count-test.c */
+    static const struct {
+        uint64_t addr;
+        uint64_t value;
+    } tables[] = {
+        { 0x100000, 0xc0000000001100ad }, { 0x100008, 0x101000 },
+        { 0x100010, 0xc0000000001100ad }, { 0x100018, 0x101000 },
+        { 0x101000, 0x40000000001100ad },
+        { 0x110000, 0x8000000000102009 },
+        { 0x102000, 0xc000000000000187 },
+    };
+    const uint32_t handler[] = {
+        STD(6, 4), LI(10, 1), STD_AT(10, DATA_DONE), B(0),
+    };
+    Program p = {
+        guest_program, ARRAY_SIZE(guest_program), .times = 512 * 1000 - 1,
+        .handler = handler, .handler_words = ARRAY_SIZE(handler),
+        .vector = 0xc00,
+    };
+    QTestState *qts = run(g, &p, "", "-smp 1 -m 1G");
+    const uint32_t code[] = { BDNZ_HERE, SC(1) };
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(tables); i++) {
+        qtest_writeq(qts, tables[i].addr, tables[i].value);
+    }
+    for (i = 0; i < ARRAY_SIZE(code); i++) {
+        qtest_writel(qts, GUEST_AT + 4 * i, code[i]);
+    }
+    qtest_writeq(qts, DATA_MSR, msr);
+    set_up(qts, g, 0, 0, PAGE);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    g_assert_cmpuint(word(qts, PAGE, event), ==, (p.times + 1) / g->scale);
+    g_assert_cmpuint(word(qts, PAGE, not_event), ==, 0);
+    g_assert_cmpuint(word(qts, PAGE, g->hv_insns), ==,
+                     GUEST_PROGRAM_HV / g->scale);
+    qtest_quit(qts);
+}
+
+static void test_guest(const void *data)
+{
+    const Generation *g = data;
+    const uint32_t priv = g == P9 ? 0x618 : 0x360;
+
+    check_guest(g, MSR_GUEST, priv, g->prob_insns);
+    check_guest(g, MSR_GUEST_PR, g->prob_insns, priv);
 }
 
 /*
@@ -1090,9 +1733,19 @@ int main(int argc, char **argv)
     add("reset", test_reset);
     add("bad-address", test_bad_address);
     add("properties", test_properties);
+    add("core-synthetic", test_core_synthetic);
+    add("core-add", test_core_add);
+    add("no-migration", test_no_migration);
+    add("catalog", test_catalog);
     if (qtest_has_accel("tcg")) {
         add("thread", test_thread);
         add("trace", test_trace);
+        add("trace-select", test_trace_select);
+        add("ldbar-bits", test_ldbar_bits);
+        add("thread-synthetic", test_thread_synthetic);
+        add("latch", test_latch);
+        add("lanes", test_lanes);
+        add("guest", test_guest);
         add("repeat", test_repeat);
         add("interrupts", test_interrupts);
         add("stress", test_stress);

@@ -2569,8 +2569,9 @@ static void test_catalog(void)
         { { CATALOG_DEFAULT, .base = 0x110 + 0x88 }, 0x210, 1, 2 },
         { { CATALOG_DEFAULT, .base = 0x3fb78 }, 0x3fbf0, 1, 960 },
         /* Of another kind of counters, or in no event at all */
-        { { CATALOG_DEFAULT, .type = 4 }, 0x80, 0, 0 },
-        { { CATALOG_DEFAULT, .type = 1, .reg = 0x4000c, .event = NULL,
+        { { CATALOG_DEFAULT, .type = 4, .reg = 0x90 }, 0x98, 0, 0 },
+        { { CATALOG_DEFAULT, .type = 1, .reg = 0x90 }, 0x98, 0, 0 },
+        { { CATALOG_DEFAULT, .type = 2, .reg = 0x4000c, .event = NULL,
             .scale = "0" }, 0x80, 0, 0 },
         /* Shared with a unit that exists, or that does not by default */
         { { CATALOG_DEFAULT, .other = "phb0@8" }, 0x80, 0, 1 },
@@ -2650,6 +2651,16 @@ static void test_bad_catalogs(void)
           "not a positive integer" },
         { { CATALOG_DEFAULT, .scale = "1", .event_scale = "x" },
           "scale 'x' of event CYC of unit powerbus0@8 is not a positive" },
+        /* Of cores and threads: CPMC1 to 4 of a line */
+        { { CATALOG_DEFAULT, .type = 4, .reg = 0x2010 },
+          "at 0x2018, but must be at a multiple of 8 below 0x2000" },
+        { { CATALOG_DEFAULT, .type = 1, .reg = 0x11 }, "multiple of 8 below" },
+        { { CATALOG_DEFAULT, .type = 4, .reg = 8 }, "only dwords 3 to 6" },
+        { { CATALOG_DEFAULT, .type = 1, .reg = 0x30 }, "only dwords 3 to 6" },
+        { { CATALOG_DEFAULT, .type = 1, .event = NULL, .reg = 0x10 },
+          "no reg or event-name" },
+        { { CATALOG_DEFAULT, .type = 4, .scale = "0", .reg = 0x10 },
+          "not a positive integer" },
     };
     g_autoptr(GByteArray) good = catalog_new(&(Catalog) { CATALOG_DEFAULT });
     g_autofree char *big = g_malloc0(256 * KiB + 1);
@@ -2666,6 +2677,81 @@ static void test_bad_catalogs(void)
     assert_bad_catalog(save(good->data, good->len - 1), not_a_tree);
     memcpy(big, good->data, good->len);
     assert_bad_catalog(save(big, 256 * KiB + 1), not_a_tree);
+}
+
+/*
+ * A reader of the frames can be shown each trouble that they are for: a group
+ * in the middle of a post, and one whose posts do not come.
+ */
+static void test_fault(const void *data)
+{
+    const Gen *gen = data;
+    Nest n = nest_init(gen, "");
+    /* Data in the first half of group 0, and in the second one */
+    const uint32_t first = 8, second = 0xf8;
+    uint64_t a, b;
+    g_autofree char *all = g_strdup_printf("0-%u=torn", gen->groups - 1);
+    g_autofree char *behind = g_strdup_printf("%u=torn", gen->groups);
+    g_autofree char *is = NULL;
+
+    /* All scales divide this. */
+    setf(&n, "nest-synthetic", "0x%x=const:65536,0x%x=const:65536", first,
+         second);
+    step(&n, MS);
+    a = get(&n, first);
+    b = get(&n, second);
+    g_assert_cmpuint(a, >, 0);
+    g_assert_cmpuint(b, >, 0);
+    step(&n, 4 * MS);
+    set(&n, "nest-fault", "0=torn");
+    for (unsigned posts = 5; posts < 8; posts++) {
+        assert_word(&n, 0, posts);
+        assert_word(&n, TRAILER, posts - 1);
+        assert_word(&n, first, posts * a);
+        assert_word(&n, second, (posts - 1) * b);
+        assert_word(&n, GROUP, posts);
+        assert_word(&n, GROUP + TRAILER, posts);
+        step(&n, MS);
+    }
+    set(&n, "nest-fault", "0=late");
+    for (unsigned posts = 8; posts < 11; posts++) {
+        assert_word(&n, 0, 8);
+        assert_word(&n, TRAILER, 8);
+        assert_word(&n, first, 8 * a);
+        assert_word(&n, second, 8 * b);
+        assert_word(&n, GROUP, posts);
+        step(&n, MS);
+    }
+    /* A store is seen, and what was not posted comes in the end */
+    put(&n, first, 1000);
+    assert_word(&n, first, 1000);
+    assert_refused(&n, "nest-fault", behind, "GROUP=torn");
+    assert_refused(&n, "nest-fault", "0=gone", "GROUP=torn");
+    assert_refused(&n, "nest-fault", "1-0=late", "GROUP=torn");
+    assert_refused(&n, "nest-fault", "0", "GROUP=torn");
+    assert_refused(&n, "nest-fault", "0=torn,", "GROUP=torn");
+    is = get_str(&n, "nest-fault");
+    g_assert_cmpstr(is, ==, "0=late");
+    assert_word(&n, 0, 8);
+    set(&n, "nest-fault", "");
+    assert_word(&n, 0, 11);
+    assert_word(&n, TRAILER, 11);
+    assert_word(&n, first, 1000);
+    assert_word(&n, second, 11 * b);
+
+    /* All of them; with no post, nothing is torn yet. Clear clears. */
+    set(&n, "nest-fault", all);
+    put(&n, COMMAND, 3);
+    for (unsigned i = 0; i < gen->groups; i++) {
+        assert_word(&n, i * GROUP, 0);
+        assert_word(&n, i * GROUP + TRAILER, 0);
+    }
+    step(&n, MS);
+    for (unsigned i = 0; i < gen->groups; i++) {
+        assert_word(&n, i * GROUP, 1);
+        assert_word(&n, i * GROUP + TRAILER, 0);
+    }
+    nest_quit(&n);
 }
 
 /* ------------------------------------------------------------------------ */
@@ -2833,6 +2919,7 @@ int main(int argc, char **argv)
     add_test("property/demo", test_demo);
     add_test("property/add", test_add);
     add_test("property/chips", test_chips);
+    add_test("property/fault", test_fault);
 
     add_test("machine/homer", test_homer);
     add_test("machine/off", test_off);

@@ -52,7 +52,8 @@ enum { INSNS, LARX, STCX, FAIL, TLBIE, LANES };
 enum { GUEST, GUEST_PR, HV, HV_PR, DOMAINS };
 #define BUSY            (DOMAINS * LANES)
 #define RUN             (BUSY + 1)
-#define TOTALS          (BUSY + 2)
+#define RUN_INSNS       (BUSY + 2)
+#define TOTALS          (BUSY + 3)
 
 static const uint32_t start[] = {
     0x7ffffaa6,     /*     mfspr r31, 1023 */

@@ -1,0 +1,113 @@
+/*
+ * PowerNV in-memory collection (IMC) counters: the machine option
+ *
+ * Copyright (c) qemu-pmu developers
+ *
+ * SPDX-License-Identifier: GPL-2.0-or-later
+ */
+
+#include "qemu/osdep.h"
+#include "hw/ppc/pnv_imc.h"
+#include "pnv_imc_internal.h"
+#include "exec/address-spaces.h"
+#include "hw/ppc/fdt.h"
+#include "qapi/error.h"
+#include "qemu/units.h"
+#include <libfdt.h>
+
+static bool pnv_imc_machine_get(Object *obj, Error **errp)
+{
+    return PNV_MACHINE(obj)->imc;
+}
+
+static void pnv_imc_machine_set(Object *obj, bool value, Error **errp)
+{
+    PNV_MACHINE(obj)->imc = value;
+}
+
+void pnv_imc_machine_class_init(ObjectClass *oc)
+{
+    object_class_property_add_bool(oc, "imc", pnv_imc_machine_get,
+                                   pnv_imc_machine_set);
+    object_class_property_set_description(oc, "imc",
+                              "In-memory collection (IMC) counters");
+}
+
+static PnvHomer *pnv_imc_homer(PnvChip *chip)
+{
+    return PNV_HOMER(object_resolve_path_component(OBJECT(chip), "homer"));
+}
+
+/*
+ * Stock HOMERs are outside of the memory that the device tree describes, so
+ * that Linux does not map them. Here they are at the end of each chip's RAM,
+ * as on real machines; below a multiple of 16 MiB, because Linux rounds the
+ * end of memory down to that. A chip with less RAM than this leaves room for
+ * has its HOMER in chip 0, which always has 1 GiB.
+ */
+void pnv_imc_place_homer(PnvMachineState *pnv, PnvChip *chip)
+{
+    MemoryRegion *ram = MACHINE(pnv)->ram;
+    uint64_t base, end;
+
+    if (!pnv->imc) {
+        return;
+    }
+    if (chip == pnv->chips[0]) {
+        /* HOMER is to be on top of it */
+        memory_region_del_subregion(get_system_memory(), ram);
+        memory_region_add_subregion_overlap(get_system_memory(), 0, ram, -1);
+    }
+    if (chip->ram_size >= 64 * MiB) {
+        end = chip->ram_start + chip->ram_size;
+        base = QEMU_ALIGN_DOWN(end, 16 * MiB) - PNV_HOMER_SIZE;
+    } else {
+        base = pnv_imc_homer(pnv->chips[0])->base -
+               chip->chip_id * PNV_HOMER_SIZE;
+    }
+    object_property_set_uint(OBJECT(pnv_imc_homer(chip)), "base", base,
+                             &error_abort);
+}
+
+void pnv_imc_create(PnvMachineState *pnv, PnvChip *chip)
+{
+    DeviceState *dev;
+
+    if (!pnv->imc) {
+        return;
+    }
+    dev = qdev_new(object_dynamic_cast(OBJECT(chip), TYPE_PNV10_CHIP) ?
+                   TYPE_PNV10_IMC : TYPE_PNV9_IMC);
+    object_property_add_child(OBJECT(chip), "imc", OBJECT(dev));
+    object_property_set_link(OBJECT(dev), "chip", OBJECT(chip), &error_abort);
+    sysbus_realize_and_unref(SYS_BUS_DEVICE(dev), &error_fatal);
+    memory_region_add_subregion_overlap(&pnv_imc_homer(chip)->mem,
+                                        PNV_IMC_NEST_OFFSET,
+                                        &PNV_IMC(dev)->nest_mr, 1);
+}
+
+void pnv_imc_dt(PnvMachineState *pnv, void *fdt)
+{
+    int parent, node, i;
+
+    if (!pnv->imc) {
+        return;
+    }
+    parent = fdt_add_subnode(fdt, 0, "reserved-memory");
+    _FDT(parent);
+    _FDT(fdt_setprop_cell(fdt, parent, "#address-cells", 2));
+    _FDT(fdt_setprop_cell(fdt, parent, "#size-cells", 2));
+    _FDT(fdt_setprop(fdt, parent, "ranges", NULL, 0));
+
+    for (i = 0; i < pnv->num_chips; i++) {
+        hwaddr base = pnv_imc_homer(pnv->chips[i])->base;
+        g_autofree char *name = g_strdup_printf("ibm,homer-image@%" PRIx64,
+                                                base);
+        fdt64_t reg[] = { cpu_to_fdt64(base), cpu_to_fdt64(PNV_HOMER_SIZE) };
+
+        node = fdt_add_subnode(fdt, parent, name);
+        _FDT(node);
+        /* Without no-map: Linux reads the counters through its linear map */
+        _FDT(fdt_setprop(fdt, node, "reg", reg, sizeof(reg)));
+    }
+}
