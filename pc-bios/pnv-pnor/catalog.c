@@ -52,13 +52,12 @@ static const struct {
  */
 #define DECODER_MEMORY      (128 * 1024 * 1024)
 
-/* Byte offsets in an .xz file */
-enum {
-    XZ_BLOCK_SIZE           = LZMA_STREAM_HEADER_SIZE,
-    XZ_BLOCK_FLAGS,
-};
-
+/* In the header of an .xz file's block: the byte with flags */
+#define XZ_BLOCK_FLAGS      1
 #define XZ_BLOCK_FILTERS    3   /* number of filters, less one */
+
+/* An .xz stream begins with these bytes. */
+static const uint8_t xz_magic[] = { 0xfd, '7', 'z', 'X', 'Z', 0 };
 
 typedef struct Pmu {
     CatalogType type;
@@ -488,6 +487,61 @@ GByteArray *catalog_compress(const void *data, size_t size, GError **errp)
     return g_steal_pointer(&blob);
 }
 
+/*
+ * Check the filters of every block of a valid .xz stream.  A block has its own
+ * filters, and need not tell its size, so find the blocks by the index at the
+ * end of the stream.
+ */
+static bool check_filters(const uint8_t *stream, size_t size, GError **errp)
+{
+    const size_t end = size - LZMA_STREAM_HEADER_SIZE;
+    uint64_t memory = DECODER_MEMORY;
+    lzma_stream_flags footer;
+    lzma_index *index = NULL;
+    lzma_index_iter iter;
+    bool fits = true;
+    size_t pos;
+    lzma_ret rc;
+
+    rc = lzma_stream_footer_decode(&footer, stream + end);
+    if (rc == LZMA_OK) {
+        pos = end - footer.backward_size;
+        rc = lzma_index_buffer_decode(&index, &memory, NULL, stream, &pos,
+                                      end);
+    }
+    if (rc != LZMA_OK) {
+        g_set_error(errp, PNOR_ERROR, 0, "an .xz file with an unreadable "
+                    "index (%d): compress the catalog again", rc);
+        return false;
+    }
+
+    lzma_index_iter_init(&iter, index);
+    while (fits && !lzma_index_iter_next(&iter, LZMA_INDEX_ITER_BLOCK)) {
+        const uint8_t *header = stream + iter.block.compressed_file_offset;
+
+        /* The only filter that may be alone is LZMA2. */
+        fits = !(header[XZ_BLOCK_FLAGS] & XZ_BLOCK_FILTERS);
+    }
+    lzma_index_end(index, NULL);
+    if (!fits) {
+        g_set_error(errp, PNOR_ERROR, 0, "an .xz file with more filters than "
+                    "LZMA2, which skiboot lacks: compress it with xz "
+                    "--check=crc32");
+    }
+    return fits;
+}
+
+/* Zeros may follow the stream, as padding, and before another stream. */
+static bool has_stream(const uint8_t *bytes, size_t size)
+{
+    while (size && !*bytes) {
+        bytes++;
+        size--;
+    }
+    return size >= sizeof(xz_magic) &&
+           !memcmp(bytes, xz_magic, sizeof(xz_magic));
+}
+
 GByteArray *catalog_decompress(const void *blob, size_t size, GError **errp)
 {
     g_autoptr(GByteArray) data = g_byte_array_new();
@@ -508,14 +562,6 @@ GByteArray *catalog_decompress(const void *blob, size_t size, GError **errp)
         g_set_error(errp, PNOR_ERROR, 0, "an .xz file with check %d, which "
                     "skiboot lacks: compress it with xz --check=crc32",
                     flags.check);
-        return NULL;
-    }
-    /* The only filter that may be alone is LZMA2.  Size 0: no block at all */
-    if (size > XZ_BLOCK_FLAGS && bytes[XZ_BLOCK_SIZE] &&
-        (bytes[XZ_BLOCK_FLAGS] & XZ_BLOCK_FILTERS)) {
-        g_set_error(errp, PNOR_ERROR, 0, "an .xz file with more filters than "
-                    "LZMA2, which skiboot lacks: compress it with xz "
-                    "--check=crc32");
         return NULL;
     }
 
@@ -540,6 +586,15 @@ GByteArray *catalog_decompress(const void *blob, size_t size, GError **errp)
     default:
         g_set_error(errp, PNOR_ERROR, 0, "a damaged .xz file (%d): "
                     "compress the catalog again", rc);
+        return NULL;
+    }
+    if (!check_filters(bytes, in, errp)) {
+        return NULL;
+    }
+    if (has_stream(bytes + in, size - in)) {
+        g_set_error(errp, PNOR_ERROR, 0, "an .xz file of several streams, "
+                    "of which skiboot reads only the first: compress the "
+                    "catalog as one file");
         return NULL;
     }
     g_byte_array_set_size(data, out);

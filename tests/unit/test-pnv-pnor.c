@@ -1164,6 +1164,43 @@ static GByteArray *make_xz(const void *data, size_t size, lzma_check check,
     return blob;
 }
 
+/* An .xz file with the same text in each of two blocks */
+static GByteArray *make_two_blocks(bool bcj_first, bool bcj_second)
+{
+    static const uint8_t text[] = { 'h', 'e', 'l', 'l', 'o' };
+    GByteArray *blob = g_byte_array_new();
+    lzma_stream stream = LZMA_STREAM_INIT;
+    lzma_options_lzma options;
+    lzma_filter plain[] = {
+        { LZMA_FILTER_LZMA2, &options },
+        { LZMA_VLI_UNKNOWN, NULL },
+    };
+    lzma_filter bcj[] = {
+        { LZMA_FILTER_X86, NULL },
+        { LZMA_FILTER_LZMA2, &options },
+        { LZMA_VLI_UNKNOWN, NULL },
+    };
+
+    g_assert_false(lzma_lzma_preset(&options, 9));
+    g_assert_cmpint(lzma_stream_encoder(&stream, bcj_first ? bcj : plain,
+                                        LZMA_CHECK_CRC32), ==, LZMA_OK);
+    g_byte_array_set_size(blob, 2 * lzma_stream_buffer_bound(sizeof(text)));
+    stream.next_out = blob->data;
+    stream.avail_out = blob->len;
+
+    stream.next_in = text;
+    stream.avail_in = sizeof(text);
+    g_assert_cmpint(lzma_code(&stream, LZMA_FULL_FLUSH), ==, LZMA_STREAM_END);
+    g_assert_cmpint(lzma_filters_update(&stream, bcj_second ? bcj : plain),
+                    ==, LZMA_OK);
+    stream.next_in = text;
+    stream.avail_in = sizeof(text);
+    g_assert_cmpint(lzma_code(&stream, LZMA_FINISH), ==, LZMA_STREAM_END);
+    g_byte_array_set_size(blob, stream.total_out);
+    lzma_end(&stream);
+    return blob;
+}
+
 static void test_compress(void)
 {
     /*
@@ -1256,6 +1293,49 @@ static void test_decompress(void)
         blob->data[i / 8] ^= 1 << i % 8;
     }
     g_byte_array_unref(blob);
+}
+
+/* Each block has its own filters: skiboot reads blocks with LZMA2 only. */
+static void test_blocks(void)
+{
+    g_autoptr(GError) err = NULL;
+    guint bcj;
+
+    for (bcj = 0; bcj < 4; bcj++) {
+        g_autoptr(GByteArray) blob = make_two_blocks(bcj & 1, bcj & 2);
+        g_autoptr(GByteArray) data = NULL;
+
+        g_test_message("blocks with a second filter: %u", bcj);
+        data = catalog_decompress(blob->data, blob->len, &err);
+        if (bcj) {
+            g_assert_null(data);
+            assert_refused(&err, "more filters");
+        } else {
+            g_assert_no_error(err);
+            g_assert_cmpmem(data->data, data->len, "hellohello", 10);
+        }
+    }
+}
+
+/* skiboot would read only the first of several streams. */
+static void test_streams(void)
+{
+    static const uint8_t zeros[0x1000];
+    static const size_t gaps[] = { 0, 4, sizeof(zeros) };
+    g_autoptr(GByteArray) second = make_xz("there", 5, LZMA_CHECK_CRC32,
+                                           false);
+    g_autoptr(GError) err = NULL;
+    size_t i;
+
+    for (i = 0; i < G_N_ELEMENTS(gaps); i++) {
+        g_autoptr(GByteArray) blob = make_xz("hello", 5, LZMA_CHECK_CRC32,
+                                             false);
+
+        g_byte_array_append(blob, zeros, gaps[i]);
+        g_byte_array_append(blob, second->data, second->len);
+        g_assert_null(catalog_decompress(blob->data, blob->len, &err));
+        assert_refused(&err, "several streams");
+    }
 }
 
 static const char *const stock_list[] = {
@@ -1399,6 +1479,8 @@ int main(int argc, char **argv)
     g_test_add_func("/pnv-pnor/catalog/none", test_no_catalog);
     g_test_add_func("/pnv-pnor/xz/compress", test_compress);
     g_test_add_func("/pnv-pnor/xz/decompress", test_decompress);
+    g_test_add_func("/pnv-pnor/xz/blocks", test_blocks);
+    g_test_add_func("/pnv-pnor/xz/streams", test_streams);
     g_test_add_func("/pnv-pnor/list/without", test_list_without);
     g_test_add_func("/pnv-pnor/list/names", test_list_names);
     g_test_add_func("/pnv-pnor/list/with", test_list);
