@@ -1,19 +1,29 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What tests of core, thread and trace IMC have in common."""
 
+import collections
 import re
+
+import ui
 
 # The same on both, by what perf calls it: user's instructions; time at a constant rate, in Hz
 EVENTS = {
     'powernv9': {'user': 'CPM_CS_INST_USER', 'kernel': 'CPM_CS_INST_KERNEL', 'insns': 'CPM_CS_INST',
                  'clock': 'CPM_32MHZ_CYC', 'cycles': 'CPM_NON_IDLE_PCYC', 'larx': 'CPM_LARX_FIN',
-                 'stcx': 'CPM_STCX_FIN', 'scale': 512, 'core': 249, 'thread': 61,
-                 'nest': 'nest_phb0_imc/PM_PHB0_CYC/'},
+                 'stcx': 'CPM_STCX_FIN', 'scale': 512, 'nest': 'nest_phb0_imc/PM_PHB0_CYC/'},
     'powernv10': {'user': 'CPM_PROB_INST', 'kernel': 'CPM_HV_INST', 'insns': 'CPM_NON_IDLE_INST',
                   'clock': 'CPM_NEST_REF_CLK', 'cycles': 'CPM_NON_IDLE_PCYC',
-                  'larx': 'CPM_LARX_FIN', 'stcx': 'CPM_STCX_FIN', 'scale': 1, 'core': 50,
-                  'thread': 50, 'nest': 'nest_pau_imc/PM_PAU_CYC/'},
+                  'larx': 'CPM_LARX_FIN', 'stcx': 'CPM_STCX_FIN', 'scale': 1,
+                  'nest': 'nest_pau_imc/PM_PAU_CYC/'},
 }
+
+CATALOGS = {'powernv9': '4e0200', 'powernv10': '800200'}
+
+
+def listed(machine):
+    """How many events each unit has in the public catalog of a machine."""
+    text = (ui.ROOT / f'tests/unit/pnv-imc-{CATALOGS[machine]}.txt').read_text()
+    return collections.Counter(line.split()[0] for line in text.splitlines() if line[0] != '#')
 
 
 def stat(events, what, options=''):

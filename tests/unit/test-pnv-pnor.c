@@ -1119,6 +1119,136 @@ static void test_bad_catalog(void)
     }
 }
 
+/* Events of a catalog: "unit event" gives "offset scale". */
+
+static void add_place(GHashTable *places, char *event, char *place)
+{
+    if (!g_hash_table_insert(places, event, place)) {
+        g_error("%s is there twice", event);
+    }
+}
+
+static uint32_t get_cell(const void *fdt, int node, const char *name)
+{
+    int len;
+    const void *data = fdt_getprop(fdt, node, name, &len);
+
+    g_assert_nonnull(data);
+    g_assert_cmpint(len, >=, 4);
+    return get(data);
+}
+
+static const char *get_text(const void *fdt, int node, const char *name)
+{
+    int len;
+    const char *text = fdt_getprop(fdt, node, name, &len);
+
+    g_assert_true(!text || (len > 0 && !text[len - 1]));
+    return text;
+}
+
+static void add_pmu(GHashTable *places, const void *fdt, int pmu)
+{
+    const char *name = fdt_get_name(fdt, pmu, NULL);
+    int group = fdt_node_offset_by_phandle(fdt, get_cell(fdt, pmu, "events"));
+    int event;
+
+    g_assert_cmpint(group, >=, 0);
+    fdt_for_each_subnode(event, fdt, group) {
+        const char *scale = get_text(fdt, event, "scale") ?:
+                            get_text(fdt, pmu, "scale") ?: "-";
+
+        add_place(places,
+                  g_strdup_printf("%.*s %s%s", (int)strcspn(name, "@"), name,
+                                  get_text(fdt, pmu, "events-prefix"),
+                                  get_text(fdt, event, "event-name")),
+                  g_strdup_printf("0x%x %s", get_cell(fdt, pmu, "reg") +
+                                  get_cell(fdt, event, "reg"), scale));
+    }
+}
+
+static GHashTable *read_tree(const char *file)
+{
+    GHashTable *places = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                           g_free);
+    g_autofree char *fdt = NULL;
+    GError *err = NULL;
+    gsize size;
+    int node;
+
+    g_file_get_contents(file, &fdt, &size, &err);
+    g_assert_no_error(err);
+    g_assert_cmpint(fdt_check_full(fdt, size), ==, 0);
+    for (node = fdt_node_offset_by_compatible(fdt, -1, "ibm,imc-counters");
+         node >= 0;
+         node = fdt_node_offset_by_compatible(fdt, node, "ibm,imc-counters")) {
+        add_pmu(places, fdt, node);
+    }
+    return places;
+}
+
+static GHashTable *read_list(const char *file)
+{
+    GHashTable *places = g_hash_table_new_full(g_str_hash, g_str_equal, g_free,
+                                           g_free);
+    g_autofree char *text = NULL;
+    g_auto(GStrv) lines = NULL;
+    GError *err = NULL;
+    size_t i;
+
+    g_file_get_contents(file, &text, NULL, &err);
+    g_assert_no_error(err);
+    lines = g_strsplit(text, "\n", -1);
+    for (i = 0; lines[i]; i++) {
+        g_auto(GStrv) words = NULL;
+
+        if (!*lines[i] || *lines[i] == '#') {
+            continue;
+        }
+        words = g_strsplit(lines[i], " ", -1);
+        g_assert_cmpuint(g_strv_length(words), ==, 4);
+        add_place(places, g_strconcat(words[0], " ", words[1], NULL),
+                  g_strconcat(words[2], " ", words[3], NULL));
+    }
+    return places;
+}
+
+/* Report each event of @places that @others does not have in that place. */
+static unsigned report(GHashTable *places, GHashTable *others, const char *what)
+{
+    unsigned count = 0;
+    GHashTableIter iter;
+    gpointer event;
+    gpointer place;
+
+    g_hash_table_iter_init(&iter, places);
+    while (g_hash_table_iter_next(&iter, &event, &place)) {
+        const char *other = g_hash_table_lookup(others, event);
+
+        if (!other || strcmp(place, other)) {
+            g_printerr("# %s: %s %s\n", what, (char *)event, (char *)place);
+            count++;
+        }
+    }
+    return count;
+}
+
+/* The catalogs that are built have just the events of the public ones. */
+static void test_public(const void *id)
+{
+    g_autofree char *dtb = g_strdup_printf(PNV_IMC_DTBS "/pnv-imc-%s.dtb",
+                                           (const char *)id);
+    g_autofree char *txt = g_strdup_printf(PNV_IMC_LISTS "/pnv-imc-%s.txt",
+                                           (const char *)id);
+    g_autoptr(GHashTable) built = read_tree(dtb);
+    g_autoptr(GHashTable) listed = read_list(txt);
+    unsigned count = report(built, listed, "only in the built catalog") +
+                     report(listed, built, "only in the public catalog");
+
+    g_assert_cmpuint(g_hash_table_size(listed), >, 0);
+    g_assert_cmpuint(count, ==, 0);
+}
+
 static void test_no_catalog(void)
 {
     g_autoptr(GByteArray) dtb = make_catalog(NULL);
@@ -1476,6 +1606,10 @@ int main(int argc, char **argv)
     g_test_add_func("/pnv-pnor/catalogs/limits", test_catalog_limits);
     g_test_add_func("/pnv-pnor/catalog/good", test_good_catalog);
     g_test_add_func("/pnv-pnor/catalog/bad", test_bad_catalog);
+    g_test_add_data_func("/pnv-pnor/catalog/public/4e0200", "4e0200",
+                         test_public);
+    g_test_add_data_func("/pnv-pnor/catalog/public/800200", "800200",
+                         test_public);
     g_test_add_func("/pnv-pnor/catalog/none", test_no_catalog);
     g_test_add_func("/pnv-pnor/xz/compress", test_compress);
     g_test_add_func("/pnv-pnor/xz/decompress", test_decompress);
