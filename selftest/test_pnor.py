@@ -6,14 +6,12 @@ import tempfile
 import unittest
 
 import functional
+import imc
 import qemu
 import ui
 
 IMAGE = qemu.binary(qemu.PNOR + 'pnv-pnor-imc.bin')
 CATALOGS = ui.ROOT / qemu.PNOR
-# Events that the public catalogs of these processors have.
-EVENTS = {'powernv9': {'core': 249, 'thread': 61, 'trace': 1},
-          'powernv10': {'core': 50, 'thread': 50, 'trace': 1}}
 
 functional.need(functional.emulator('ppc64'), IMAGE, *functional.guest_files('power'))
 
@@ -30,7 +28,8 @@ class Boot(unittest.TestCase):
             args=['-drive', f'file={IMAGE},format=raw,if=mtd,readonly=on'])
         self.assertEqual(status, 0)
         found = {line.split()[0]: int(line.split()[1]) for line in lines[:3]}
-        self.assertEqual(found, EVENTS[machine])
+        listed = imc.listed(machine)
+        self.assertEqual(found, {pmu: listed[pmu] for pmu in ('core', 'thread', 'trace')})
         # The catalog was found and expanded; only the nest's microcode is missing.
         self.assertEqual([line.split('IMC: ', 1)[1] for line in lines[3:]],
                          ['IMC: Pausing ucode failed, disabling nest imc'])
@@ -55,17 +54,29 @@ class CommandLine(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (status, ''), done.stderr)
         return done.stderr.splitlines()[-1]
 
+    def rows(self, image):
+        """What is in an image: {id: numbers of PMUs by kind, and of events}."""
+        done = functional.pmu('pnor', '--list', image)
+        self.assertEqual(done.returncode, 0)
+        return {line.split()[0]: line.split()[3:] for line in done.stdout.splitlines()
+                if line.startswith('0x')}
+
     def made(self, image, *args):
-        """Make an image; returns {id: numbers of PMUs by kind, and of events}."""
+        """Make an image; returns its rows."""
         done = functional.pmu('pnor', *args, '-o', image)
         self.assertEqual((done.returncode, done.stdout), (0, ''), done.stderr)
         # On a busy machine, the build's progress; dtc has nothing to say
         rest = [l for l in done.stderr.splitlines() if not l.startswith('pmu: build')]
         self.assertEqual(rest, [])
-        done = functional.pmu('pnor', '--list', image)
-        self.assertEqual(done.returncode, 0)
-        return {line.split()[0]: line.split()[3:] for line in done.stdout.splitlines()
-                if line.startswith('0x')}
+        return self.rows(image)
+
+    def test_built(self):
+        """the built image has catalogs for POWER9, 10 and 11; those of 10 and 11 are the same"""
+        rows = self.rows(IMAGE)
+        self.assertEqual(list(rows), ['0x4e0200', '0x800200', '0x820200'])
+        self.assertEqual(rows['0x820200'], rows['0x800200'])
+        for machine, catalog in imc.CATALOGS.items():
+            self.assertEqual(int(rows[f'0x{catalog}'][4]), sum(imc.listed(machine).values()))
 
     def test_add(self):
         """a user's catalog joins the base image, and replaces the one of its processor"""
@@ -93,9 +104,11 @@ class CommandLine(unittest.TestCase):
         one, both = self.folder / 'one', self.folder / 'both'
         rows = self.made(one, '--catalog', f'0x4e0200={tiny}')
         self.assertEqual(rows['0x4e0200'], ['0', '1', '0', '0', '1'])
-        self.assertEqual(rows['0x800200'][:1] + rows['0x800200'][4:], ['57', '422'])
+        self.assertEqual(rows['0x800200'], self.rows(IMAGE)['0x800200'])
         rows = self.made(both, '--base', one, '--catalog', f'0x800200={tiny}')
+        power11 = rows.pop('0x820200')
         self.assertEqual(rows, dict.fromkeys(('0x4e0200', '0x800200'), ['0', '1', '0', '0', '1']))
+        self.assertEqual(power11, self.rows(IMAGE)['0x820200'])
 
     def test_same_bytes(self):
         """an image is a function of its catalogs"""
