@@ -279,6 +279,7 @@ static void core_write(void *opaque, hwaddr addr, uint64_t value,
         core->trace = value;
         e->trace = value;
         pnv_imc_trace_select(e);
+        pnv_imc_trace_update(e);
     } else {
         trace_pnv_imc_scom(e->imc->chip->chip_id, core->core, "EVENT_MASK",
                            value);
@@ -359,7 +360,6 @@ static void engine_free(void *opaque)
     PnvImcEngine *e = opaque;
     unsigned i;
 
-    timer_del(&e->sampler);
     for (i = 0; i < e->threads; i++) {
         g_free(e->thread[i]->post.page.rest);
         g_free(e->thread[i]);
@@ -407,7 +407,6 @@ static PnvImcEngine *add_engine(PnvImc *imc, unsigned core)
     e->imc = imc;
     e->core = core;
     post_init(&e->post, imc, PNV_IMC_CORE, core);
-    timer_init_ns(&e->sampler, QEMU_CLOCK_VIRTUAL, pnv_imc_trace_timer, e);
     g_ptr_array_add(imc->engines, e);
     return e;
 }

@@ -376,7 +376,10 @@ typedef struct PnvImcPost {
 /**
  * PnvImcSampler: the trace of a thread
  * @record: where the next record goes
- * @asked: a sample was asked for, but not yet taken
+ * @looks: the thread looks whether a sample is due, or will soon begin to
+ * @next_ns: when the next one is; 0 if the first look has to tell
+ * @look_ns: when it looked last, and
+ * @look_insns: how much it had executed then
  * @bad: there is no memory for it, and that was said
  * @meter: what is counted
  * @count: CPMC1 to 4 since the first record
@@ -384,7 +387,10 @@ typedef struct PnvImcPost {
  */
 typedef struct PnvImcSampler {
     uint32_t record;
-    bool asked;
+    bool looks;
+    int64_t next_ns;
+    int64_t look_ns;
+    uint64_t look_insns;
     bool bad;
     PnvImcMeter meter;
     uint64_t count[PNV_IMC_TRACE_COUNTERS];
@@ -420,7 +426,6 @@ typedef struct PnvImcThread {
  * @thread: the threads
  * @threads: how many
  * @post: the counters of the core
- * @sampler: runs while a thread is traced
  */
 struct PnvImcEngine {
     PnvImc *imc;
@@ -432,7 +437,6 @@ struct PnvImcEngine {
     PnvImcThread *thread[PNV_IMC_THREADS];
     unsigned threads;
     PnvImcPost post;
-    QEMUTimer sampler;
 };
 
 /**
@@ -503,9 +507,6 @@ void pnv_imc_trace_start(PnvImcThread *thread);
 
 /* Whether there are samples has changed. */
 void pnv_imc_trace_update(PnvImcEngine *engine);
-
-/* The callback of the sampler */
-void pnv_imc_trace_timer(void *opaque);
 
 /*
  * The device

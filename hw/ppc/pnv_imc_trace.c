@@ -21,6 +21,10 @@
  * LDBAR and a start of the engine begin with the first one, too. The bits of
  * MSR are HV and PR, at the left, on POWER10; POWER9 has none.
  *
+ * A thread takes its samples itself: it looks at the clock, or at the counter,
+ * whenever it has executed about as much as is needed for the next one. So the
+ * main loop has nothing to do, and no thread is kicked.
+ *
  * Decisions of our own:
  *  - samples are at least "trace-min-period-ns" apart: firmware asks for one
  *    each 8 us, which is more than an emulator should take. A counter that is
@@ -40,10 +44,13 @@
 #include "qemu/osdep.h"
 #include "pnv_imc_internal.h"
 #include "exec/memory.h"
+#include "hw/ppc/pnv_core.h"
 #include "hw/ppc/ppc.h"
 #include "qemu/bswap.h"
 #include "qemu/host-utils.h"
 #include "qemu/log.h"
+#include "qemu/main-loop.h"
+#include "target/ppc/insn-count.h"
 #include "trace.h"
 
 #define RECORD_SIZE             64
@@ -51,6 +58,10 @@
 #define BUFFER_RECORDS          4096
 
 typedef uint64_t Record[RECORD_SIZE / 8];
+
+/* Instructions between two looks: fewer cost too much, more come too late */
+#define LOOK_MIN                1000
+#define LOOK_MAX                100000
 
 /* The event that a CPMC of a line of the core area has, or NULL */
 static const PnvImcEvent *event_at(PnvImc *imc, unsigned line, unsigned cpmc)
@@ -97,12 +108,9 @@ void pnv_imc_trace_select(PnvImcEngine *e)
                       PRIx64 " samples an event that is not counted\n",
                       e->imc->chip->chip_id, e->core, e->trace);
     }
-    /* The sample that was due is due at another time */
-    timer_del(&e->sampler);
     for (i = 0; i < e->threads; i++) {
         pnv_imc_trace_start(e->thread[i]);
     }
-    pnv_imc_trace_update(e);
 }
 
 void pnv_imc_trace_start(PnvImcThread *t)
@@ -112,6 +120,7 @@ void pnv_imc_trace_start(PnvImcThread *t)
     s->record = 0;
     s->bad = false;
     s->sampled = 0;
+    s->next_ns = 0;
     memset(s->count, 0, sizeof(s->count));
     pnv_imc_count_start(&s->meter);
 }
@@ -178,16 +187,7 @@ static void take_sample(PnvImcThread *t)
     write_record(t, record);
 }
 
-static void sample_work(CPUState *cs, run_on_cpu_data data)
-{
-    PnvImcThread *t = data.host_ptr;
-
-    t->sampler.asked = false;
-    if (pnv_imc_is_traced(t) && sampled_event(t->engine) && !cs->halted) {
-        take_sample(t);
-    }
-}
-
+/* Virtual time between two samples */
 static uint64_t period_ns(PnvImcEngine *e)
 {
     uint32_t hz = pnv_imc_count_hz(sampled_event(e));
@@ -197,42 +197,66 @@ static uint64_t period_ns(PnvImcEngine *e)
     return MAX(ns, e->imc->trace_min_period_ns);
 }
 
-static bool any_traced(PnvImcEngine *e)
+/* How many instructions will the thread execute until then, by its speed? */
+static uint64_t insns_until_next(PnvImcSampler *s, int64_t now, uint64_t insns)
 {
+    uint64_t did = insns - s->look_insns, took = MAX(now - s->look_ns, 1);
+    uint64_t left = MAX(s->next_ns - now, 1);
+
+    s->look_insns = insns;
+    s->look_ns = now;
+    if (left > 1000 * took || did > LOOK_MAX) {
+        return LOOK_MIN;        /* it has not yet been looked at for long */
+    }
+    return MIN(MAX(did * left / took, LOOK_MIN), LOOK_MAX);
+}
+
+/* On the thread itself, between two blocks */
+static void look(PowerPCCPU *cpu)
+{
+    PnvImcThread *t = pnv_cpu_state(cpu)->imc;
+    PnvImcSampler *s = &t->sampler;
+    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    uint64_t insns = 0;
     unsigned i;
 
-    for (i = 0; i < e->threads; i++) {
-        if (pnv_imc_is_traced(e->thread[i])) {
-            return true;
+    BQL_LOCK_GUARD();
+    s->looks = pnv_imc_is_traced(t) && sampled_event(t->engine) && t->counts;
+    if (!s->looks) {
+        return;
+    }
+    if (!s->next_ns) {
+        s->next_ns = now + period_ns(t->engine);
+    } else if (now >= s->next_ns) {
+        take_sample(t);
+        /* No sooner than that much later, but in step if possible */
+        s->next_ns += period_ns(t->engine);
+        if (s->next_ns <= now) {
+            s->next_ns = now + period_ns(t->engine);
         }
     }
-    return false;
+    for (i = 0; i < PPC_COUNT_DOMAINS; i++) {
+        insns += ppc_count_read(cpu, i, PPC_COUNT_INSNS);
+    }
+    ppc_count_call(cpu, insns_until_next(s, now, insns), look);
+}
+
+static void look_work(CPUState *cs, run_on_cpu_data unused)
+{
+    look(POWERPC_CPU(cs));
 }
 
 void pnv_imc_trace_update(PnvImcEngine *e)
 {
-    if (!sampled_event(e) || !any_traced(e)) {
-        timer_del(&e->sampler);
-    } else if (!timer_pending(&e->sampler)) {
-        timer_mod(&e->sampler, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) +
-                  period_ns(e));
-    }
-}
-
-void pnv_imc_trace_timer(void *opaque)
-{
-    PnvImcEngine *e = opaque;
     unsigned i;
 
     for (i = 0; i < e->threads; i++) {
         PnvImcThread *t = e->thread[i];
 
-        if (pnv_imc_is_traced(t) && !t->sampler.asked &&
-            !CPU(t->cpu)->halted) {
-            t->sampler.asked = true;
-            async_run_on_cpu(CPU(t->cpu), sample_work,
-                             RUN_ON_CPU_HOST_PTR(t));
+        if (pnv_imc_is_traced(t) && sampled_event(e) && !t->sampler.looks &&
+            ppc_count_available(t->cpu)) {
+            t->sampler.looks = true;
+            async_run_on_cpu(CPU(t->cpu), look_work, RUN_ON_CPU_NULL);
         }
     }
-    pnv_imc_trace_update(e);
 }

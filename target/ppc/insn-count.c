@@ -36,6 +36,36 @@ bool ppc_count_available(PowerPCCPU *cpu)
     return insn_count_available();
 }
 
+static uint64_t ppc_count_total(PPCInsnCount *c)
+{
+    uint64_t sum = 0;
+    unsigned i;
+
+    for (i = 0; i < PPC_COUNT_DOMAINS; i++) {
+        sum += c->insns.total[i][PPC_COUNT_INSNS];
+    }
+    return sum;
+}
+
+/* When is the call due? In all domains together, from the current one on */
+static void ppc_count_set_deadline(PowerPCCPU *cpu)
+{
+    PPCInsnCount *c = &cpu->insn_count;
+    uint32_t hflags = cpu->env.hflags;
+    int64_t due[1 << INSN_COUNT_DOMAINS];
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(due); i++) {
+        due[i] = INSN_COUNT_NEVER;
+    }
+    if (c->call) {
+        due[ARRAY_SIZE(due) - 1] = MAX((int64_t)(c->call_at -
+                                                 ppc_count_total(c)), 0);
+    }
+    insn_count_set_deadlines(CPU(cpu), (hflags >> HFLAGS_HV & 1) << 1 |
+                             (hflags >> HFLAGS_PR & 1), due);
+}
+
 /* Exchange what the totals are ahead of the counts, and the counts */
 static void ppc_count_toggle(PowerPCCPU *cpu)
 {
@@ -61,6 +91,10 @@ void ppc_count_start(PowerPCCPU *cpu, bool on)
     c->insns.limit = PPC_COUNT_LIMIT;
     insn_count_enable(CPU(cpu), on ? PPC_COUNT_WORDS_USED : 0, true);
     c->on = on;
+    if (on) {
+        /* A call that was asked for before has waited */
+        ppc_count_set_deadline(cpu);
+    }
     ppc_count_time(cpu);
 }
 
@@ -203,6 +237,46 @@ int64_t ppc_count_run_ns(PowerPCCPU *cpu)
     return ppc_count_ns(cpu, PPC_COUNT_RUN);
 }
 
+/*
+ * Calls
+ */
+
+static bool ppc_count_is_due(PPCInsnCount *c)
+{
+    return c->call && (int64_t)(ppc_count_total(c) - c->call_at) >= 0;
+}
+
+void ppc_count_call(PowerPCCPU *cpu, uint64_t insns,
+                    void (*call)(PowerPCCPU *cpu))
+{
+    PPCInsnCount *c = &cpu->insn_count;
+
+    ppc_count_sync(cpu, 0);
+    c->call = call;
+    c->call_at = ppc_count_total(c) + insns;
+    ppc_count_set_deadline(cpu);
+}
+
+static void ppc_count_deadline(CPUState *cs)
+{
+    PowerPCCPU *cpu = POWERPC_CPU(cs);
+    PPCInsnCount *c = &cpu->insn_count;
+    void (*call)(PowerPCCPU *) = c->call;
+
+    if (ppc_count_is_due(c)) {
+        c->call = NULL;
+        call(cpu);
+    }
+    ppc_count_set_deadline(cpu);
+}
+
+/* Not before the end of a block: so no block is cut for it */
+static bool ppc_count_reaches(CPUState *cs, unsigned domain,
+                              const uint64_t *lanes, bool loose)
+{
+    return ppc_count_is_due(&POWERPC_CPU(cs)->insn_count);
+}
+
 /* An instruction is one unit, so 16 bits are enough for a lane. */
 const InsnCountOps ppc_insn_count_ops = {
     .offset = offsetof(PowerPCCPU, insn_count.insns),
@@ -218,6 +292,8 @@ const InsnCountOps ppc_insn_count_ops = {
         [PPC_COUNT_STCX_FAIL] = { 1, 32, 16 },
         [PPC_COUNT_TLBIE] = { 1, 48, 16 },
     },
+    .deadline = ppc_count_deadline,
+    .reaches = ppc_count_reaches,
 };
 
 QEMU_BUILD_BUG_ON(PPC_COUNT_LIMIT >= UINT16_MAX);

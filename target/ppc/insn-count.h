@@ -52,6 +52,8 @@ enum {
  * @seq: held while those from @running on are changed together
  * @shown: the most that has been returned, protected by the BQL
  * @shown_insns: the same for instructions with CTRL[RUN]
+ * @call: to be called, see ppc_count_call(); NULL for nothing
+ * @call_at: when this many instructions have been counted
  * @ldbar_written: whoever posts the counts wants to know, see ldbar.h
  */
 typedef struct PPCInsnCount {
@@ -66,6 +68,8 @@ typedef struct PPCInsnCount {
     QemuSeqLock seq;
     int64_t shown[2];
     uint64_t shown_insns;
+    void (*call)(PowerPCCPU *cpu);
+    uint64_t call_at;
     void (*ldbar_written)(PowerPCCPU *cpu);
 } PPCInsnCount;
 
@@ -117,6 +121,19 @@ int64_t ppc_count_run_ns(PowerPCCPU *cpu);
  */
 uint64_t ppc_count_run_insns(PowerPCCPU *cpu);
 
+/**
+ * ppc_count_call: be called when a thread has executed some code
+ * @cpu: the thread, on its own thread; it must count
+ * @insns: after so many instructions, or a few more
+ * @call: what to call, once: on the thread, between two blocks, without the BQL.
+ *        NULL if a call is no longer wanted
+ *
+ * It costs no more than an exit from the main loop of the thread, and happens
+ * only if the thread executes that much.
+ */
+void ppc_count_call(PowerPCCPU *cpu, uint64_t insns,
+                    void (*call)(PowerPCCPU *cpu));
+
 /* For cpu_init.c: properties; execution starts, or stops */
 void ppc_count_class_init(ObjectClass *oc);
 void ppc_count_time(PowerPCCPU *cpu);
@@ -165,6 +182,11 @@ static inline int64_t ppc_count_run_ns(PowerPCCPU *cpu)
 static inline uint64_t ppc_count_run_insns(PowerPCCPU *cpu)
 {
     return 0;
+}
+
+static inline void ppc_count_call(PowerPCCPU *cpu, uint64_t insns,
+                                  void (*call)(PowerPCCPU *cpu))
+{
 }
 
 static inline void ppc_count_class_init(ObjectClass *oc)
