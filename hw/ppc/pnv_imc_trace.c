@@ -201,7 +201,8 @@ static uint64_t period_ns(PnvImcEngine *e)
 static uint64_t insns_until_next(PnvImcSampler *s, int64_t now, uint64_t insns)
 {
     uint64_t did = insns - s->look_insns, took = MAX(now - s->look_ns, 1);
-    uint64_t left = MAX(s->next_ns - now, 1);
+    /* A little too late is better than to look a second time. */
+    uint64_t left = MAX(s->next_ns - now, 1) * 17 / 16;
 
     s->look_insns = insns;
     s->look_ns = now;

@@ -1345,7 +1345,8 @@ static void test_latch(const void *data)
         return;
     }
     /* Of two threads, one is alone for as long as the other one idles. */
-    qts = run(g, &p, "", "-smp 2,cores=1,threads=2");
+    qts = run(g, &p, "", "-smp 2,cores=1,threads=2 "
+              "-icount shift=0,sleep=off");
     set_up(qts, g, 0, 0, PAGE);
     go(qts);
     wait_for(qts, DATA_DONE);
