@@ -8,6 +8,7 @@ copy scripts/ into a temporary project and run it as a user would.
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -154,7 +155,7 @@ def one_line(test, done, status=1, *texts):
     test.assertEqual(done.returncode, status, done.stderr)
     test.assertNotIn('Traceback', done.stderr)
     errors = [l for l in done.stderr.splitlines() if not l.startswith(('pmu: notice', 'console:'))
-              and not l.endswith(' s]')]
+              and not re.search(r' s\]$|: done in [\d.]+ s$', l)]        # progress
     test.assertEqual(len(errors), 1, done.stderr)
     test.assertTrue(errors[0].startswith('pmu: error: '), errors[0])
     for text in texts:

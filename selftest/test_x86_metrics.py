@@ -19,7 +19,7 @@ NAN = re.compile(r'tma_info_inst_mix_ip(arith.*|flop|swpf|pause)$|tma_info_pipel
 # Metrics by what they are made of; those of uncore, power, and floating point are not asked for.
 # As JSON: with -x, a number below 0 looks like none, and a metric of more events than counters
 # is the difference of counts that were not taken at the same time. These have their turn each
-# 4 ms, so that the program must be long enough for all of them.
+# 4 ms, so that the program must be long enough for all of them, on a fast host, too.
 SCRIPT = r'''
 for metric in $(perf list --raw-dump metric 2> /dev/null | tr ' ' '\n' | grep -E "$WANTED"); do
     part "metric $metric"
@@ -34,7 +34,7 @@ WANTED = (r'^tma_(core_bound|memory_bound|heavy_operations|light_operations|dram
           r'info_bad_spec_.*|info_inst_mix_ippause|contested_accesses)$')
 WORKLOADS = r'''
 for name in chase divide branches; do
-    part "level2 $name"; perf stat -M TopdownL2 topdown $name 20
+    part "level2 $name"; perf stat -M TopdownL2 topdown $name 100
     part "stalls $name"
     perf stat -x, -e cycle_activity.stalls_total:u,cycle_activity.cycles_mem_any:u \
         -e cycles:u topdown $name 5
