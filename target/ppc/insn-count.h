@@ -125,8 +125,8 @@ uint64_t ppc_count_run_insns(PowerPCCPU *cpu);
  * ppc_count_call: be called when a thread has executed some code
  * @cpu: the thread, on its own thread; it must count
  * @insns: after so many instructions, or a few more
- * @call: what to call, once: on the thread, between two blocks, without the BQL.
- *        NULL if a call is no longer wanted
+ * @call: what to call, once: on the thread, between two blocks, without the
+ *        BQL. NULL if a call is no longer wanted
  *
  * It costs no more than an exit from the main loop of the thread, and happens
  * only if the thread executes that much.
