@@ -861,6 +861,17 @@ static void test_catalog(const void *data)
 #define LDBAR           850
 #define PSSCR           855
 #define TIR             446
+#define FSCR            153
+#define HFSCR           190
+#define FACILITY_EBB    0x80
+#define PMC6            792
+#define MMCR0           795
+#define MMCR0_FC_HIGH   0x8000
+#define MMCR0_EBE_HIGH  0x10
+#define MMCR0_PMCJCE    0x4000
+#define BESCR           806
+#define BESCR_PMEO      1
+#define MSR_PR          0x4000
 
 /* What the programs load: at these addresses */
 #define DATA_HTM        0x800
@@ -1646,6 +1657,81 @@ static void check_interrupts(const Generation *g, unsigned vector,
     qtest_quit(qts);
 }
 
+/*
+ * An event-based branch becomes pending as one of the performance monitor: PMC6
+ * overflows while the thread is privileged. Before it is taken, at the first
+ * instruction in problem state, BESCR says that it is an external one. The
+ * branch goes to memory that is not mapped, and its interrupt comes back.
+ */
+static uint32_t ebb_program[] = {
+    LD(4, DATA_HTM),
+    LD(5, DATA_HTM_RUN),
+    LD(6, DATA_HTM_STOP),
+    LD(7, DATA_LDBAR),      /* BESCR: GE, PME */
+    LD(8, DATA_LDBAR_1),    /* BESCR: GE, EEO */
+    LD(20, DATA_TIMES),
+    LIS(22, 0x7fff),
+    MTSPR(DEC, 22),
+    LI(3, FACILITY_EBB),
+    MTSPR(FSCR, 3),
+    MTSPR(HFSCR, 3),
+    STD(5, 4),
+    MTSPR(BESCR, 7),        /* again and again from here */
+    LIS(3, 0x7fff),
+    ORI(3, 3, 0xff00),
+    MTSPR(PMC6, 3),
+    LIS(3, MMCR0_EBE_HIGH),
+    ORI(3, 3, MMCR0_PMCJCE),
+    MTSPR(MMCR0, 3),
+    MFSPR(3, BESCR),
+    ANDI(3, 3, BESCR_PMEO),
+    BEQ(-2),
+    LIS(3, MMCR0_FC_HIGH),
+    MTSPR(MMCR0, 3),
+    MTSPR(BESCR, 8),
+    MFMSR(3),
+    ORI(3, 3, MSR_PR),
+    MTSPR(SRR0, 4),
+    MTSPR(SRR1, 3),
+    RFID,
+};
+#define EBB_AGAIN       12
+
+static void test_ebb(const void *data)
+{
+    const Generation *g = data;
+    const unsigned vector = 0x480;  /* no segment has the address */
+    const uint32_t handler[] = {
+        ADDI(20, 20, -1),
+        CMPDI(20, 0),
+        BEQ(2),
+        B((0x10 - 0x480) / 4 - 3 + EBB_AGAIN),
+        STD(6, 4),
+        LI(3, 1),
+        STD_AT(3, DATA_DONE),
+        B(0),
+    };
+    const uint32_t all[] = { g->int_os, g->int_hyp, g->int_doorbell };
+    Program p = {
+        ebb_program, ARRAY_SIZE(ebb_program), .times = 512 + 100,
+        .ldbar = 0x8000000100000000, .ldbar_1 = 0x8000000000000002,
+        .handler = handler, .handler_words = ARRAY_SIZE(handler),
+        .vector = vector,
+    };
+    QTestState *qts = run(g, &p, "", "-smp 1");
+    unsigned i;
+
+    set_up(qts, g, 0, 0, PAGE);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    g_assert_cmpuint(word(qts, PAGE, g == P9 ? 0x4d8 : 0x158), ==,
+                     p.times / g->scale);
+    for (i = 0; i < ARRAY_SIZE(all); i++) {
+        g_assert_cmpuint(word(qts, PAGE, all[i]), ==, 0);
+    }
+    qtest_quit(qts);
+}
+
 /* Interrupts of each kind count when they are taken. */
 static void test_interrupts(const void *data)
 {
@@ -1749,6 +1835,7 @@ int main(int argc, char **argv)
         add("guest", test_guest);
         add("repeat", test_repeat);
         add("interrupts", test_interrupts);
+    add("ebb", test_ebb);
         add("stress", test_stress);
     }
     return g_test_run();
