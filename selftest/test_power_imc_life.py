@@ -17,6 +17,19 @@ CLOCK = {'powernv9': 'CPM_32MHZ_CYC', 'powernv10': 'CPM_NEST_REF_CLK'}
 USER = {'powernv9': 'CPM_CS_INST_USER', 'powernv10': 'CPM_PROB_INST'}
 
 
+def monitor(path, command, **arguments):
+    """Send one command to QEMU's monitor at a socket; an error of it is an error here."""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(path)
+        stream = s.makefile('rw')
+        stream.readline()
+        for name, given in ('qmp_capabilities', {}), (command, arguments):
+            print(json.dumps({'execute': name, 'arguments': given}), file=stream, flush=True)
+            while 'return' not in (reply := json.loads(stream.readline())):
+                if 'error' in reply:
+                    raise RuntimeError(f'{name}: {reply}')
+
+
 def trace(log, *events):
     """Options of QEMU that trace events into a file."""
     return [a for e in events for a in ('-trace', e)] + ['-D', str(log)]
@@ -71,24 +84,14 @@ class Reset(unittest.TestCase):
             elif line == 'running':
                 times.append(count())
                 if len(times) == 1:
-                    qmp('stop')
-                    qmp('system_reset')
+                    monitor(f'{top}/qmp', 'stop')
+                    monitor(f'{top}/qmp', 'system_reset')
                     samples.append(count())
-                    qmp('cont')
+                    monitor(f'{top}/qmp', 'cont')
 
         def count():
             with open(log) as file:
                 return file.read().count('pnv_imc_sample')
-
-        def qmp(command):
-            with socket.socket(socket.AF_UNIX) as s:
-                s.connect(f'{top}/qmp')
-                stream = s.makefile('rw')
-                stream.readline()
-                for name in ('qmp_capabilities', command):
-                    print(json.dumps({'execute': name}), file=stream, flush=True)
-                    while 'return' not in (reply := json.loads(stream.readline())):
-                        self.assertNotIn('error', reply)
 
         with tempfile.TemporaryDirectory() as top:
             log = f'{top}/log'
@@ -117,3 +120,31 @@ class Reset(unittest.TestCase):
     def test_power10(self):
         """POWER10: a reset while traces are taken stops them, and all works again"""
         self.check('powernv10')
+
+    def test_availability(self):
+        """the kernel sees a changed availability vector when it starts again, and not before"""
+        look = 'ls /sys/bus/event_source/devices | grep ^nest_'
+        seen = []
+
+        def hear(line):
+            if line.startswith('seen '):
+                seen.append(line.split()[1:])
+            if line == 'ready' and len(seen) == 1:
+                # Bit 0 is the bus; bits 11 to 13 say what link 0 is.
+                monitor(f'{top}/qmp', 'qom-set', path='/machine/chip[0]/imc', property='uav',
+                        value=1 << 63 | 6 << 50)
+            if line == 'changed' and len(seen) == 2:
+                monitor(f'{top}/qmp', 'system_reset')
+
+        with tempfile.TemporaryDirectory() as top:
+            status, lines = functional.in_guest(
+                f'echo seen $({look})\necho ready\nsleep 2\necho seen $({look})\n'
+                'echo changed\nsleep 2\n', 'power', hear, machine='powernv10', smp=SMP,
+                args=['-action', 'reboot=reset', '-qmp', f'unix:{top}/qmp,server=on,wait=off'])
+        self.assertEqual(status, 0, '\n'.join(lines))
+        self.assertEqual(len(seen), 4, seen)
+        self.assertIn('nest_phb0_imc', seen[0])
+        self.assertEqual(seen[1], seen[0])
+        self.assertEqual({*seen[2]}, {'nest_pb_imc', 'nest_alink0_imc', 'nest_pau_imc',
+                                      'nest_mcs01_imc', 'nest_mcs23_imc'})
+        self.assertEqual(seen[3], seen[2])

@@ -71,6 +71,8 @@ static const Generation generations[] = {
 
 /* Events of POWER9 alone */
 #define P9_CCYC         0x98
+#define P9_ANY_THRD     0x58
+#define P9_ALL_THRD     0x60
 #define P9_0THRD        0xe0
 #define P9_NTHRD(n)     (0x120 + ((n) - 1) * 0x40)
 #define P9_CORE_PCYC    0x8d8
@@ -1372,6 +1374,14 @@ static void test_latch(const void *data)
     g_assert_cmpuint(word(qts, PAGE, P9_NTHRD_INST(3)), ==, 0);
     g_assert_cmpuint(word(qts, PAGE, NON_IDLE_INST), <,
                      word(qts, PAGE, P9_INST));
+    /* "All" are two here, "any" is one or two, and the rest is nobody's. */
+    g_assert_cmpuint(word(qts, PAGE, P9_NTHRD(1)), >, 0);
+    assert_near(word(qts, PAGE, P9_ALL_THRD), word(qts, PAGE, P9_NTHRD(2)), 1);
+    assert_near(word(qts, PAGE, P9_ANY_THRD),
+                word(qts, PAGE, P9_NTHRD(1)) + word(qts, PAGE, P9_NTHRD(2)),
+                2);
+    assert_near(word(qts, PAGE, P9_CCYC),
+                word(qts, PAGE, P9_0THRD) + word(qts, PAGE, P9_ANY_THRD), 2);
     qtest_quit(qts);
 }
 
@@ -1433,6 +1443,7 @@ static void test_lanes(const void *data)
 #define DATA_MSR        DATA_OTHER
 #define MSR_GUEST       0x8000000000001030ull   /* SF, ME, IR, DR */
 #define MSR_GUEST_PR    (MSR_GUEST | 0x4000)
+#define MSR_HV_PR       (MSR_GUEST_PR | 0x1000000000000000ull)
 static uint32_t guest_program[] = {
     LD(4, DATA_HTM),
     LD(5, DATA_HTM_RUN),
@@ -1507,6 +1518,8 @@ static void test_guest(const void *data)
 
     check_guest(g, MSR_GUEST, priv, g->prob_insns);
     check_guest(g, MSR_GUEST_PR, g->prob_insns, priv);
+    /* A program of the hypervisor: problem state, and not what HV counts */
+    check_guest(g, MSR_HV_PR, g->prob_insns, priv);
 }
 
 /*
