@@ -17,10 +17,10 @@ CLOCK = {'powernv9': 'CPM_32MHZ_CYC', 'powernv10': 'CPM_NEST_REF_CLK'}
 USER = {'powernv9': 'CPM_CS_INST_USER', 'powernv10': 'CPM_PROB_INST'}
 
 
-def monitor(path, command, **arguments):
+def monitor(socket_path, command, **arguments):
     """Send one command to QEMU's monitor at a socket; an error of it is an error here."""
     with socket.socket(socket.AF_UNIX) as s:
-        s.connect(path)
+        s.connect(socket_path)
         stream = s.makefile('rw')
         stream.readline()
         for name, given in ('qmp_capabilities', {}), (command, arguments):
@@ -143,7 +143,7 @@ class Reset(unittest.TestCase):
                 args=['-action', 'reboot=reset', '-qmp', f'unix:{top}/qmp,server=on,wait=off'])
         self.assertEqual(status, 0, '\n'.join(lines))
         self.assertEqual(len(seen), 4, seen)
-        self.assertIn('nest_phb0_imc', seen[0])
+        self.assertIn('nest_phb0_0_imc', seen[0])
         self.assertEqual(seen[1], seen[0])
         self.assertEqual({*seen[2]}, {'nest_pb_imc', 'nest_alink0_imc', 'nest_pau_imc',
                                       'nest_mcs01_imc', 'nest_mcs23_imc'})
