@@ -86,6 +86,7 @@ void insn_count_enable(CPUState *cpu, unsigned counted, bool linger)
         for (i = 0; i < ARRAY_SIZE(c->due); i++) {
             c->due[i] = INSN_COUNT_NEVER;
         }
+        c->due_sets = 0;
     }
     qatomic_set(&c->wanted, counted);
     c->linger = INSN_COUNT_LINGER;
@@ -108,6 +109,7 @@ static void insn_count_fold_words(CPUState *cpu, unsigned domain,
     CPUInsnCount *c = insn_count_state(cpu);
     uint64_t now[INSN_COUNT_WORDS];
     int64_t left, used;
+    uint32_t sets;
     unsigned i;
 
     now[0] = insn_count_get(cpu, domain, 0) - ahead[0];
@@ -139,9 +141,9 @@ static void insn_count_fold_words(CPUState *cpu, unsigned domain,
     }
     seqlock_write_end(&c->seq);
 
-    for (i = 1; i < insn_count_sets(ops); i++) {
-        if ((i & (1 << domain)) && c->due[i] != INSN_COUNT_NEVER) {
-            c->due[i] -= used;
+    for (sets = c->due_sets; sets; sets &= sets - 1) {
+        if (ctz32(sets) & (1 << domain)) {
+            c->due[ctz32(sets)] -= used;
         }
     }
 }
@@ -243,13 +245,12 @@ uint64_t insn_count_peek(CPUState *cpu, unsigned domain, unsigned lane)
 static int64_t insn_count_until_deadline(CPUState *cpu, const int64_t *due,
                                          unsigned domain)
 {
-    const InsnCountOps *ops = insn_count_ops(cpu);
+    uint32_t sets = insn_count_state(cpu)->due_sets;
     int64_t units = INSN_COUNT_NEVER;
-    unsigned set;
 
-    for (set = 1; set < insn_count_sets(ops); set++) {
-        if (set & (1 << domain)) {
-            units = MIN(units, due[set]);
+    for (; sets; sets &= sets - 1) {
+        if (ctz32(sets) & (1 << domain)) {
+            units = MIN(units, due[ctz32(sets)]);
         }
     }
     return units;
@@ -278,7 +279,8 @@ static void insn_count_hand_out_budgets(CPUState *cpu, unsigned domain,
     const InsnCountOps *ops = insn_count_ops(cpu);
     CPUInsnCount *c = insn_count_state(cpu);
     int64_t due[1 << INSN_COUNT_DOMAINS];
-    unsigned i, set;
+    uint32_t sets;
+    unsigned i;
 
     memcpy(due, c->due, sizeof(due));
     for (i = 0; i < ops->domains; i++) {
@@ -288,9 +290,9 @@ static void insn_count_hand_out_budgets(CPUState *cpu, unsigned domain,
                             insn_count_until_deadline(cpu, due, d));
 
         units = MAX(units, d == domain ? least : 0);
-        for (set = 1; set < insn_count_sets(ops); set++) {
-            if ((set & (1 << d)) && due[set] != INSN_COUNT_NEVER) {
-                due[set] -= units;
+        for (sets = c->due_sets; sets; sets &= sets - 1) {
+            if (ctz32(sets) & (1 << d)) {
+                due[ctz32(sets)] -= units;
             }
         }
         insn_count_add_budget(cpu, d, units - c->budget[d]);
@@ -301,8 +303,15 @@ void insn_count_set_deadlines(CPUState *cpu, unsigned domain,
                               const int64_t *due)
 {
     CPUInsnCount *c = insn_count_state(cpu);
+    unsigned set;
 
     memcpy(c->due, due, sizeof(c->due));
+    c->due_sets = 0;
+    for (set = 1; set < insn_count_sets(insn_count_ops(cpu)); set++) {
+        if (due[set] != INSN_COUNT_NEVER) {
+            c->due_sets |= 1u << set;
+        }
+    }
     insn_count_hand_out_budgets(cpu, domain, 0);
 }
 
@@ -314,11 +323,11 @@ static void insn_count_check_deadlines(CPUState *cpu, unsigned domains)
 {
     const InsnCountOps *ops = insn_count_ops(cpu);
     CPUInsnCount *c = insn_count_state(cpu);
-    unsigned set;
+    uint32_t sets;
 
     insn_count_sync(cpu, 0);
-    for (set = 1; set < insn_count_sets(ops); set++) {
-        if ((set & domains) && c->due[set] <= 0) {
+    for (sets = c->due_sets; sets; sets &= sets - 1) {
+        if ((ctz32(sets) & domains) && c->due[ctz32(sets)] <= 0) {
             ops->deadline(cpu);
             break;
         }
@@ -392,7 +401,7 @@ static unsigned insn_count_insns_until_deadline(CPUState *cpu,
     unsigned before = 0, reached = tb->icount;
 
     *units = tb->count_units;
-    if (!c->counted ||
+    if (!c->counted || insn_count_ops(cpu)->whole_blocks ||
         insn_count_until_deadline(cpu, c->due, tb->count_domain) >=
         tb->count_units) {
         return 0;

@@ -22,9 +22,9 @@
 #include "qemu/timer.h"
 
 /* See @lane below */
-#define PPC_COUNT_WORDS         2
-#define PPC_COUNT_WORDS_USED    (INSN_COUNT_UNITS | INSN_COUNT_WORD(1))
-#define PPC_COUNT_LIMIT         (1 << 15)
+#define PPC_COUNT_WORDS         3
+#define PPC_COUNT_WORDS_USED    (INSN_COUNT_UNITS | INSN_COUNT_WORD(1) | \
+                                 INSN_COUNT_WORD(2))
 
 enum {
     PPC_COUNT_BUSY,
@@ -88,7 +88,6 @@ void ppc_count_start(PowerPCCPU *cpu, bool on)
         return;
     }
     ppc_count_toggle(cpu);
-    c->insns.limit = PPC_COUNT_LIMIT;
     insn_count_enable(CPU(cpu), on ? PPC_COUNT_WORDS_USED : 0, true);
     c->on = on;
     if (on) {
@@ -270,14 +269,11 @@ static void ppc_count_deadline(CPUState *cs)
     ppc_count_set_deadline(cpu);
 }
 
-/* Not before the end of a block: so no block is cut for it */
-static bool ppc_count_reaches(CPUState *cs, unsigned domain,
-                              const uint64_t *lanes, bool loose)
-{
-    return ppc_count_is_due(&POWERPC_CPU(cs)->insn_count);
-}
-
-/* An instruction is one unit, so 16 bits are enough for a lane. */
+/*
+ * Lanes have room for the largest budget, INSN_COUNT_MAX_UNITS, because a
+ * thread leaves its code each time that one is used up. Word 0 has no lanes, so
+ * that the addition to it, which every block has, takes less code.
+ */
 const InsnCountOps ppc_insn_count_ops = {
     .offset = offsetof(PowerPCCPU, insn_count.insns),
     /* Within gprh[], which only the SPE of 32-bit CPUs uses */
@@ -287,16 +283,16 @@ const InsnCountOps ppc_insn_count_ops = {
     .words = PPC_COUNT_WORDS,
     .lanes = PPC_COUNT_LANES,
     .lane = {
-        [PPC_COUNT_LARX] = { 1, 0, 16 },
-        [PPC_COUNT_STCX] = { 1, 16, 16 },
-        [PPC_COUNT_STCX_FAIL] = { 1, 32, 16 },
-        [PPC_COUNT_TLBIE] = { 1, 48, 16 },
+        [PPC_COUNT_LARX] = { 1, 0, 21 },
+        [PPC_COUNT_STCX] = { 1, 21, 21 },
+        [PPC_COUNT_STCX_FAIL] = { 1, 42, 21 },
+        [PPC_COUNT_TLBIE] = { 2, 0, 21 },
     },
     .deadline = ppc_count_deadline,
-    .reaches = ppc_count_reaches,
+    .whole_blocks = true,
 };
 
-QEMU_BUILD_BUG_ON(PPC_COUNT_LIMIT >= UINT16_MAX);
+QEMU_BUILD_BUG_ON(INSN_COUNT_MAX_UNITS >= MAKE_64BIT_MASK(0, 21));
 QEMU_BUILD_BUG_ON(offsetof(CPUPPCState, gprh) > 0x128 ||
                   offsetof(CPUPPCState, lr) <
                   0x128 + PPC_COUNT_DOMAINS * PPC_COUNT_WORDS *

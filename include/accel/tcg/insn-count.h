@@ -121,6 +121,7 @@
  * @total: the totals, without what is still in the words
  * @due: units until the deadline of each set of domains (index: a bit mask);
  *       INSN_COUNT_NEVER without one
+ * @due_sets: which sets have a deadline, a bit for each
  * @linger: units until @wanted replaces @counted
  * @counted: what blocks count, INSN_COUNT_UNITS and so on
  * @wanted: what insn_count_enable() asked for last
@@ -135,6 +136,7 @@ typedef struct CPUInsnCount {
     int64_t budget[INSN_COUNT_DOMAINS];
     uint64_t total[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
     int64_t due[1 << INSN_COUNT_DOMAINS];
+    uint32_t due_sets;
     int64_t linger;
     uint8_t counted;
     uint8_t wanted;
@@ -164,6 +166,8 @@ typedef struct InsnCountLane {
  *            when a deadline is reached, and sometimes without need. The
  *            totals are exact. Must set new deadlines. NULL if the target
  *            never sets any.
+ * @whole_blocks: may @deadline be called as late as at the end of the block in
+ *                which a deadline lies? Then no block is cut for it.
  * @reaches: would the target do anything in @deadline if it were called after
  *           instructions that count @lanes more in @domain? Lets a target use
  *           deadlines that are lower bounds without having blocks cut in vain.
@@ -182,6 +186,7 @@ typedef struct InsnCountOps {
     unsigned lanes;
     InsnCountLane lane[INSN_COUNT_LANES];
     void (*deadline)(CPUState *cpu);
+    bool whole_blocks;
     bool (*reaches)(CPUState *cpu, unsigned domain, const uint64_t *lanes,
                     bool loose);
 } InsnCountOps;
