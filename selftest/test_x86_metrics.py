@@ -39,10 +39,28 @@ for name in chase divide branches; do
     perf stat -x, -e cycle_activity.stalls_total:u,cycle_activity.cycles_mem_any:u \
         -e cycles:u topdown $name 5
 done
+for pair in $PAIRS; do
+    part "pair $pair"; perf stat -x, -e "{${pair%=*}:u,${pair#*=}:u}" topdown chase 2
+done
+part detailed; perf stat -x, -d -d -d topdown chase 2
 part extra; perf stat -x, -e LLC-loads,frontend_retired.any_dsb_miss topdown chase 2
 part named; perf stat -x, -e branch-loads:u,branch-load-misses:u,branches:u,branch-misses:u \
     topdown branches 2
 '''
+
+# perf's names and the events that they are, the last one on Golden Cove only
+PAIRS = {'L1-dcache-loads': 'mem_inst_retired.all_loads',
+         'dTLB-loads': 'mem_inst_retired.all_loads',
+         'L1-dcache-stores': 'mem_inst_retired.all_stores',
+         'dTLB-stores': 'mem_inst_retired.all_stores',
+         'L1-dcache-load-misses': 'l1d.replacement',
+         'LLC-load-misses': 'node-loads',
+         'dTLB-load-misses': 'dtlb_load_misses.walk_completed',
+         'iTLB-load-misses': 'itlb_misses.walk_completed',
+         'cache-references': 'longest_lat_cache.reference',
+         'cache-misses': 'longest_lat_cache.miss',
+         'branch-loads': 'br_inst_retired.all_branches',
+         'branch-load-misses': 'br_misp_retired.all_branches'}
 
 
 def metric_values(parts):
@@ -54,7 +72,8 @@ def metric_values(parts):
 class Metrics:
     """Precise, because its branch predictors and caches miss of each kind."""
     options = {'append': 'nmi_watchdog=0'}
-    script = f"WANTED='{WANTED}'\n" + WORKLOADS + SCRIPT
+    pairs = PAIRS
+    script = WORKLOADS + SCRIPT
     mostly = {'divide': 'tma_core_bound', 'chase': 'tma_memory_bound',
               'branches': 'tma_branch_mispredicts'}
 
@@ -88,6 +107,21 @@ class Metrics:
         self.assertEqual((loads, misses), (branches, missed))
         self.assertGreater(missed, 1000)
 
+    def test_pairs(self):
+        """perf's generic events are the events that the page on events names"""
+        for name, event in self.pairs.items():
+            with self.subTest(name=name):
+                (_, generic, _), (_, named, _) = counts(self.parts[f'pair {name}={event}'])
+                self.assertEqual(generic, named)
+                self.assertGreater(named, 0)
+
+    def test_detailed(self):
+        """perf stat -d -d -d: what is shown is counted, and no line is 0 by mistake"""
+        found = {name: count for name, count, _ in counts(self.parts['detailed'])}
+        self.assertGreater(len(found), 15)
+        # There is one CPU
+        self.assertEqual([name for name, count in found.items() if count == 0], ['cpu-migrations'])
+
     def test_registers(self):
         """Linux offers the events that need OFFCORE_RSP and PEBS_FRONTEND"""
         found = [count for _, count, _ in counts(self.parts['extra'])]
@@ -96,9 +130,18 @@ class Metrics:
         self.assertEqual(found[1], 0)
 
 
+def script(pairs):
+    known = ' '.join(f'{name}={event}' for name, event in pairs.items())
+    return f"WANTED='{WANTED}' PAIRS='{known}'\n{Metrics.script}"
+
+
 class Icelake(Metrics, TopDown):
     cpu = 'Icelake-Server-v6,pmu=on,pmu-model=precise'
+    pairs = {**PAIRS, 'L1-icache-load-misses': 'icache_64b.iftag_miss'}
+    script = script(pairs)
 
 
 class Sapphire(Metrics, TopDown):
     cpu = 'SapphireRapids,pmu=on,pmu-model=precise'
+    pairs = {**PAIRS, 'L1-icache-load-misses': 'l2_rqsts.all_code_rd'}
+    script = script(pairs)
