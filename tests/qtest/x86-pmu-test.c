@@ -12,6 +12,7 @@
  */
 
 #include "qemu/osdep.h"
+#include <sys/un.h>
 #include "libqtest.h"
 #include "qobject/qdict.h"
 #include "qobject/qlist.h"
@@ -353,8 +354,21 @@ static const Mismatch mismatches[] = {
       "the CPU of the stream has full-width-write=true, this one has false" },
     { "perf-metrics", ICELAKE, ICELAKE ",perf-metrics=off",
       "the CPU of the stream has perf-metrics=true, this one has false" },
+    { "version", ICELAKE ",perf-metrics=off",
+      ICELAKE ",perf-metrics=off,pmu-version=4",
+      "the CPU of the stream has pmu-version=5, this one has 4" },
+    { "gp-counters", ICELAKE, ICELAKE ",pmu-gp-counters=4",
+      "the CPU of the stream has pmu-gp-counters=8, this one has 4" },
+    { "fixed-counters", ICELAKE ",perf-metrics=off",
+      ICELAKE ",perf-metrics=off,pmu-fixed-counters=3",
+      "the CPU of the stream has pmu-fixed-counters=4, this one has 3" },
+    { "counter-width", ICELAKE, ICELAKE ",pmu-counter-width=40",
+      "the CPU of the stream has pmu-counter-width=48, this one has 40" },
     { "level", SAPPHIRE, ICELAKE ",pmu-width=6",
       "the CPU of the stream has PERF_METRICS level=2, this one has 1" },
+    { "microarchitecture", "-cpu Cascadelake-Server-v5,pmu=on",
+      "-cpu Broadwell-v4,pmu=on",
+      "the CPU of the stream has microarchitecture=1, this one has 0" },
 };
 
 /* ---------------------------------------------------- Streams of nobody */
@@ -399,6 +413,85 @@ static void test_corrupt(const void *data)
     }
     g_test_message("loaded: %u of %u", loaded, FLIPS);
     unlink(stream);
+}
+
+/* ---------------------------------------------------------- A debugger */
+
+typedef struct Stepped {
+    const char *path;
+    uint32_t command;
+} Stepped;
+
+static void gdb_send(int fd, const char *packet)
+{
+    uint8_t sum = 0;
+    g_autofree char *text = NULL;
+
+    for (const char *p = packet; *p; p++) {
+        sum += *p;
+    }
+    text = g_strdup_printf("$%s#%02x", packet, sum);
+    g_assert_cmpint(write(fd, text, strlen(text)), ==, strlen(text));
+}
+
+/* Skip acknowledgements; the answer must begin with @start. */
+static void gdb_expect(int fd, const char *start)
+{
+    char text[256];
+    size_t length = 0;
+
+    do {
+        g_assert_cmpint(length, <, sizeof(text) - 1);
+        g_assert_cmpint(read(fd, text + length, 1), ==, 1);
+        length += length || text[0] == '$';
+    } while (length < 3 || text[length - 3] != '#');
+    text[length] = 0;
+    g_assert_true(g_str_has_prefix(text + 1, start));
+    g_assert_cmpint(write(fd, "+", 1), ==, 1);
+}
+
+/*
+ * Counts and interrupts are at the same instructions when gdb executes the
+ * program one instruction at a time: each block of one instruction starts.
+ */
+static void test_gdb(const void *data)
+{
+    const Stepped *s = data;
+    g_autofree char *dir = g_dir_make_tmp("x86-pmu-XXXXXX", NULL);
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    g_autofree char *args = NULL;
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    unsigned steps = 0;
+    Guest g;
+
+    snprintf(at.sun_path, sizeof(at.sun_path), "%s/gdb", dir);
+    args = g_strdup_printf(ICELAKE " -gdb unix:%s,server=on,wait=off",
+                           at.sun_path);
+    g = guest_init(args, 0);
+    g_assert_cmpint(connect(fd, (struct sockaddr *)&at, sizeof(at)), ==, 0);
+    gdb_send(fd, "?");
+    gdb_expect(fd, "T");
+    /* By default, a step holds off interrupts: the PMU's must arrive. */
+    gdb_send(fd, "Qqemu.sstep=1");
+    gdb_expect(fd, "OK");
+
+    guest_start(&g, s->command, 0, 0);
+    do {
+        for (int i = 0; i < 100; i++) {
+            gdb_send(fd, "s");
+            gdb_expect(fd, "T05");
+        }
+        steps += 100;
+        g_assert_cmpint(steps, <, 100000);
+    } while (qtest_readl(g.qts, MAILBOX_ADDR + MAILBOX_COMMAND));
+    g_test_message("%u steps", steps);
+    gdb_send(fd, "D");
+    gdb_expect(fd, "OK");
+    close(fd);
+    guest_finish(&g);
+    guest_quit(&g);
+    unlink(at.sun_path);
+    rmdir(dir);
 }
 
 /* ------------------------------------------------------------- Stopping */
@@ -662,6 +755,41 @@ static void test_info_none(const void *data)
     }
 }
 
+/* Each interrupt is in the trace, and each deadline that leads to it. */
+static void test_trace(void)
+{
+    g_autofree char *dir = g_dir_make_tmp("x86-pmu-XXXXXX", NULL);
+    g_autofree char *file = g_strdup_printf("%s/trace", dir);
+    g_autofree char *args = NULL, *text = NULL;
+    g_auto(GStrv) lines = NULL;
+    unsigned interrupts = 0, deadlines = 0;
+    Guest g;
+
+    args = g_strdup_printf(ICELAKE " -D %s -trace x86_pmu_interrupt "
+                           "-trace x86_pmu_deadline", file);
+    g = guest_init(args, 0);
+    /* 10 samples by an NMI (0x400), one each 100 branches at CPL 3 */
+    guest_run(&g, GUEST_CASE(pmi_sampling), 0, 0);
+    guest_quit(&g);
+    g_assert(g_file_get_contents(file, &text, NULL, NULL));
+    lines = g_strsplit(text, "\n", -1);
+    for (int i = 0; lines[i]; i++) {
+        if (strstr(lines[i], "x86_pmu_interrupt cpu 0 rip 0x")) {
+            g_assert_nonnull(strstr(lines[i], " status 0x1 lvt 0x400 masked 0"));
+            interrupts++;
+        } else if (strstr(lines[i], "x86_pmu_deadline cpu 0 rip 0x")) {
+            /* None at CPL 0, where nothing counts */
+            g_assert_nonnull(strstr(lines[i],
+                                    "at CPL 0 9223372036854775807, at CPL > 0 "));
+            deadlines++;
+        }
+    }
+    g_assert_cmpint(interrupts, ==, 10);
+    g_assert_cmpint(deadlines, >=, interrupts);
+    unlink(file);
+    rmdir(dir);
+}
+
 /* -------------------------------------------------------------- Nonsense */
 
 static void test_random(void)
@@ -685,6 +813,10 @@ int main(int argc, char **argv)
           ICELAKE " -smp 2 -accel tcg,thread=single", 1 },
         { "x86-pmu/stop/jmp-icount", ICELAKE " -icount shift=1", 0 },
         { "x86-pmu/stop/rep-icount", ICELAKE " -icount shift=1", 1 },
+    };
+    static const Stepped stepped[] = {
+        { "x86-pmu/gdb/sampling", GUEST_CASE(pmi_sampling) },
+        { "x86-pmu/gdb/single-step", GUEST_CASE(count_single_step) },
     };
     static const Shape shapes[] = {
         { "x86-pmu/shape/core2", "-cpu Penryn,pmu=on", 2, 2, 3, 40 },
@@ -752,6 +884,9 @@ int main(int argc, char **argv)
     qtest_add_data_func("x86-pmu/corrupt/precise",
                         ICELAKE ",pmu-model=precise", test_corrupt);
     qtest_add_data_func("x86-pmu/corrupt/pinned", ICELAKE MIX, test_corrupt);
+    for (int i = 0; i < ARRAY_SIZE(stepped); i++) {
+        qtest_add_data_func(stepped[i].path, &stepped[i], test_gdb);
+    }
     for (int i = 0; i < ARRAY_SIZE(endless); i++) {
         qtest_add_data_func(endless[i].path, &endless[i], test_stop);
     }
@@ -765,6 +900,7 @@ int main(int argc, char **argv)
     qtest_add_data_func("x86-pmu/info/unnoticed-precise",
                         ICELAKE ",pmu-model=precise", test_info_unnoticed);
     qtest_add_data_func("x86-pmu/info/none", NULL, test_info_none);
+    qtest_add_func("x86-pmu/trace", test_trace);
     qtest_add_func("x86-pmu/random", test_random);
 
     ret = g_test_run();
