@@ -105,6 +105,10 @@ void translator_insn_not_retired(const DisasContextBase *db)
     }
 }
 
+/* Where the request for an exit lies from env; it is negative if there is one */
+#define INSN_COUNT_REQUEST  (offsetof(CPUState, neg.icount_decr.u32) - \
+                             sizeof(CPUState))
+
 /*
  * Add @value to the 64 bits at @at, or to the 32 bits. Returns the addition.
  *
@@ -115,8 +119,9 @@ void translator_insn_not_retired(const DisasContextBase *db)
  * With @add_last, the test is between two additions, of which the second is
  * returned there.
  */
-static TCGOp *insn_count_gen_add_i64(intptr_t at, TCGv_i64 value,
-                                     TCGv_i32 request, TCGOp **add_last)
+static TCGOp *insn_count_gen_add_i64(const DisasContextBase *db, intptr_t at,
+                                     TCGv_i64 value, TCGv_i32 request,
+                                     TCGOp **add_last)
 {
     TCGv_i64 t = tcg_temp_ebb_new_i64();
     TCGOp *add;
@@ -127,7 +132,12 @@ static TCGOp *insn_count_gen_add_i64(intptr_t at, TCGv_i64 value,
     if (request) {
         TCGv_i64 either = tcg_temp_ebb_new_i64();
 
-        tcg_gen_ext_i32_i64(either, request);
+        if (tb_cflags(db->tb) & CF_USE_ICOUNT) {
+            tcg_gen_ext_i32_i64(either, request);
+        } else {
+            /* Shorter; nothing else uses @request */
+            tcg_gen_ld32s_i64(either, tcg_env, INSN_COUNT_REQUEST);
+        }
         tcg_gen_or_i64(either, either, t);
         tcg_gen_brcondi_i64(TCG_COND_LT, either, 0, tcg_ctx->exitreq_label);
         tcg_temp_free_i64(either);
@@ -184,8 +194,8 @@ static TCGOp *insn_count_gen_add(const DisasContextBase *db, unsigned word,
     intptr_t at = insn_count_at(db, word);
 
     if (translator_counts_lanes(db, word)) {
-        return insn_count_gen_add_i64(at, tcg_constant_i64(value), request,
-                                      add_last);
+        return insn_count_gen_add_i64(db, at, tcg_constant_i64(value),
+                                      request, add_last);
     }
     return insn_count_gen_add_i32(at + (HOST_BIG_ENDIAN ? 0 : 4),
                                   tcg_constant_i32(value >> 32), request,
@@ -205,7 +215,7 @@ void translator_count_here_i64(const DisasContextBase *db, unsigned word,
                                TCGv_i64 lanes)
 {
     if (translator_counts_lanes(db, word)) {
-        insn_count_gen_add_i64(insn_count_at(db, word), lanes, NULL, NULL);
+        insn_count_gen_add_i64(db, insn_count_at(db, word), lanes, NULL, NULL);
     }
 }
 

@@ -51,7 +51,7 @@ static uint64_t *insn_count_word(CPUState *cpu, unsigned domain, unsigned word)
 
 static uint64_t insn_count_get(CPUState *cpu, unsigned domain, unsigned word)
 {
-    return qatomic_read__nocheck(insn_count_word(cpu, domain, word));
+    return qatomic_read_u64(insn_count_word(cpu, domain, word));
 }
 
 bool insn_count_available(void)
@@ -168,7 +168,7 @@ static uint64_t insn_count_in_words(CPUState *cpu, unsigned domain,
     const InsnCountLane *l = &ops->lane[lane];
 
     if (lane == ops->units) {
-        return qatomic_read__nocheck(&insn_count_state(cpu)->budget[domain]) -
+        return qatomic_read_i64(&insn_count_state(cpu)->budget[domain]) -
                insn_count_units(insn_count_get(cpu, domain, 0));
     }
     return extract64(insn_count_get(cpu, domain, l->word), l->shift, l->bits);
@@ -188,7 +188,7 @@ static void insn_count_look(CPUState *cpu, uint32_t lanes, uint64_t *total)
             unsigned lane = ctz32(l);
 
             for (i = 0, total[lane] = 0; i < domains; i++) {
-                total[lane] += qatomic_read__nocheck(&c->total[i][lane]);
+                total[lane] += qatomic_read_u64(&c->total[i][lane]);
                 total[lane] += insn_count_in_words(cpu, i, lane);
             }
         }
@@ -231,7 +231,7 @@ uint64_t insn_count_peek(CPUState *cpu, unsigned domain, unsigned lane)
 
     do {
         seq = seqlock_read_begin(&c->seq);
-        sum = qatomic_read__nocheck(&c->total[domain][lane]);
+        sum = qatomic_read_u64(&c->total[domain][lane]);
         sum += insn_count_in_words(cpu, domain, lane);
     } while (seqlock_read_retry(&c->seq, seq));
     return sum;

@@ -280,7 +280,7 @@ static void thread_totals(PowerPCCPU *cpu, uint64_t *total)
     }
     for (i = 0; i < ARRAY_SIZE(interrupt); i++) {
         total[interrupt[i].total] +=
-            qatomic_read__nocheck(&cpu->env.excp_stats[interrupt[i].excp]);
+            qatomic_read_u64(&cpu->env.excp_stats[interrupt[i].excp]);
     }
 }
 

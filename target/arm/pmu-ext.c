@@ -177,9 +177,9 @@ bool arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now,
     }
     /* The vCPU's thread writes these without the BQL: any recent value */
     sample->contextidr_el1 =
-        qatomic_read__nocheck(&env->cp15.contextidr_el[1]);
+        qatomic_read_u64(&env->cp15.contextidr_el[1]);
     sample->contextidr_el2 =
-        qatomic_read__nocheck(&env->cp15.contextidr_el[2]);
+        qatomic_read_u64(&env->cp15.contextidr_el[2]);
 
     /*
      * The CPU goes on to count instructions until arm_pmu_ext_end(): the next
