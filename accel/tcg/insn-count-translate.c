@@ -105,7 +105,7 @@ void translator_insn_not_retired(const DisasContextBase *db)
     }
 }
 
-/* Where the request for an exit lies from env; it is negative if there is one */
+/* Where stock QEMU's request for an exit lies, from env; negative if set */
 #define INSN_COUNT_REQUEST  (offsetof(CPUState, neg.icount_decr.u32) - \
                              sizeof(CPUState))
 

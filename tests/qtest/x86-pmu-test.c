@@ -775,12 +775,13 @@ static void test_trace(void)
     lines = g_strsplit(text, "\n", -1);
     for (int i = 0; lines[i]; i++) {
         if (strstr(lines[i], "x86_pmu_interrupt cpu 0 rip 0x")) {
-            g_assert_nonnull(strstr(lines[i], " status 0x1 lvt 0x400 masked 0"));
+            g_assert_nonnull(strstr(lines[i],
+                                    " status 0x1 lvt 0x400 masked 0"));
             interrupts++;
         } else if (strstr(lines[i], "x86_pmu_deadline cpu 0 rip 0x")) {
             /* None at CPL 0, where nothing counts */
-            g_assert_nonnull(strstr(lines[i],
-                                    "at CPL 0 9223372036854775807, at CPL > 0 "));
+            g_assert_nonnull(strstr(lines[i], "at CPL 0 9223372036854775807, "
+                                              "at CPL > 0 "));
             deadlines++;
         }
     }
