@@ -803,6 +803,17 @@ static void test_random(void)
     guest_quit(&g);
 }
 
+/* Counts of random programs are known, however QEMU runs the code. */
+static void test_random_programs(const void *data)
+{
+    uint32_t seed = g_test_rand_int();
+    Guest g = guest_init(data, 0);
+
+    g_test_message("seed 0x%x, chosen by --seed", seed);
+    guest_run(&g, GUEST_CASE(random_programs), seed, 0);
+    guest_quit(&g);
+}
+
 int main(int argc, char **argv)
 {
     static const Endless endless[] = {
@@ -903,6 +914,17 @@ int main(int argc, char **argv)
     qtest_add_data_func("x86-pmu/info/none", NULL, test_info_none);
     qtest_add_func("x86-pmu/trace", test_trace);
     qtest_add_func("x86-pmu/random", test_random);
+    qtest_add_data_func("x86-pmu/random-programs/mttcg", ICELAKE " -smp 2",
+                        test_random_programs);
+    qtest_add_data_func("x86-pmu/random-programs/single-thread",
+                        ICELAKE " -smp 2 -accel tcg,thread=single",
+                        test_random_programs);
+    qtest_add_data_func("x86-pmu/random-programs/icount",
+                        ICELAKE " -smp 2 -icount shift=1",
+                        test_random_programs);
+    qtest_add_data_func("x86-pmu/random-programs/one-insn-per-tb",
+                        ICELAKE " -smp 2 -accel tcg,one-insn-per-tb=on",
+                        test_random_programs);
 
     ret = g_test_run();
     guest_cleanup();

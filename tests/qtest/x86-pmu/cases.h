@@ -46,6 +46,7 @@
     X(endless, "stop/endless", CASE_MANUAL)                                 \
     X(info, "info/halted", CASE_MANUAL)                                     \
     X(monkey, "bad-input/random", CASE_MANUAL)                              \
+    X(random_programs, "random/programs", CASE_MANUAL)                      \
     X(cpuid, "cpuid", 0)                                                    \
     X(msr_write, "registers/write", 0)                                      \
     X(msr_absent, "registers/absent", 0)                                    \

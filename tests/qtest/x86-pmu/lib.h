@@ -373,6 +373,8 @@ MODES_CASES(X)
 #undef X
 /* shapes.c */
 void case_shape(void);
+/* random.c */
+void case_random_programs(void);
 /* debug.c */
 void body_debug_step(void);
 void body_debug_watch(void);
