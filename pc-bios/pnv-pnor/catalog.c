@@ -64,6 +64,7 @@ typedef struct Pmu {
     uint32_t base;
     uint32_t end;               /* of the counters, in the PMU's memory */
     GHashTable *names;          /* of the events seen so far */
+    GHashTable *places;         /* of their counters */
 } Pmu;
 
 G_GNUC_PRINTF(4, 5)
@@ -232,6 +233,10 @@ static bool check_event(const void *fdt, int node, const Pmu *pmu,
                     "the end of the PMU's counters at 0x%x: correct 'reg'",
                     counter, pmu->end);
     }
+    if (!g_hash_table_add(pmu->places, GUINT_TO_POINTER(counter))) {
+        return fail(fdt, node, errp, "its PMU has another event at 0x%" PRIx64
+                    ": correct 'reg' of one", counter);
+    }
     return true;
 }
 
@@ -239,6 +244,7 @@ static bool check_events(const void *fdt, int node, Pmu *pmu, unsigned *count,
                          GError **errp)
 {
     g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) places = g_hash_table_new(NULL, NULL);
     uint32_t phandle;
     int group;
     int event;
@@ -253,6 +259,7 @@ static bool check_events(const void *fdt, int node, Pmu *pmu, unsigned *count,
     }
 
     pmu->names = names;
+    pmu->places = places;
     *count = 0;
     fdt_for_each_subnode(event, fdt, group) {
         if (!check_event(fdt, event, pmu, errp)) {
@@ -330,7 +337,7 @@ static bool check_pmu(const void *fdt, int node, GHashTable *names,
     uint32_t type;
     uint32_t size;
     uint32_t reg[2];
-    unsigned events;
+    unsigned events = 0;
     Pmu pmu = { 0 };
 
     if (!get_cells(fdt, node, "type", 1, &type, errp)) {
