@@ -44,6 +44,7 @@ class Config:
     command: str = ''           # what runs the work; {period}: cycles, about 1 ms
     args: tuple = ()            # of QEMU
     target: float = 0           # the highest ratio that we want to see; 0: none
+    threads_target: float = 0   # of work: the same for the ratio of all threads
     above: str = ''             # the target is for the difference to this row's ratio
     needs: tuple = ()           # rows to be measured before
     slower: float = 1           # expected factor in time over the row that gave the period
@@ -167,10 +168,14 @@ def pairs(config, reference):
                 for n in range(len(cpus))]
 
 
-def median_ratio(found):
+def median_ratio(found, what='seconds'):
     """As it is printed, and as it is compared: a verdict must match the printed value."""
-    return round(statistics.median(mine.seconds / reference.seconds
+    return round(statistics.median(getattr(mine, what) / getattr(reference, what)
                                    for mine, reference in found), 3)
+
+
+def judged(value, target):
+    return 'met' if value <= target else 'MISSED'
 
 
 def verdict(config, results):
@@ -182,7 +187,12 @@ def verdict(config, results):
     if config.above:
         value = round(value - median_ratio(results[config.above]), 3)
         text = f'{text} above {config.above}: {value:.3f},'
-    return f'{text} {"met" if value <= config.target else "MISSED"}'
+    text = f'{text} {judged(value, config.target)}'
+    if config.threads_target:
+        value = median_ratio(results[config.name], 'threads')
+        text += (f'; all threads {config.threads_target:.4g} '
+                 f'{judged(value, config.threads_target)}')
+    return text
 
 
 def table(results, wanted):
@@ -194,8 +204,7 @@ def table(results, wanted):
         found = results[config.name]
         ratios = [mine.seconds / reference.seconds for mine, reference in found]
         seconds = statistics.median(mine.seconds for mine, _ in found) * (1e6 if trips else 1)
-        threads = work and statistics.median(
-            mine.threads / reference.threads for mine, reference in found)
+        threads = work and median_ratio(found, 'threads')
         yield (f'{config.name:24}{seconds:9.2f}{median_ratio(found):8.3f}{min(ratios):9.3f}'
                f'{max(ratios):9.3f}{f"{threads:13.3f}" if work else ""}  '
                f'{verdict(config, results)}').rstrip()

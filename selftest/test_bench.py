@@ -43,6 +43,17 @@ class Table(unittest.TestCase):
         self.assertEqual(lines[1].split(),
                          ['a', '1.02', '1.020', '1.020', '1.020', '1.500', '1.05', 'met'])
 
+    def test_threads_target(self):
+        """a target for all threads has a verdict of its own, as it is printed"""
+        for threads, verdict in ((1.1504, 'met'), (1.1506, 'MISSED')):
+            wanted = [bench.Config('a', work=True, target=1.05, threads_target=1.15)]
+            lines = list(bench.table({'a': [(bench.Run(1.02, threads), bench.Run(1.0, 1.0))]},
+                                     wanted))
+            self.assertTrue(lines[1].endswith(f'1.05 met; all threads 1.15 {verdict}'), lines[1])
+        trace, = [config for title, _, wanted in bench_power.comparisons() for config in wanted
+                  if config.name == 'trace_imc' and 'powernv9' in title]
+        self.assertEqual(trace.threads_target, 1.15)
+
     def test_verdict(self):
         """a ratio above the target is called missed, as it is printed"""
         for ratio, verdict in ((1.0, 'met'), (1.0504, 'met'), (1.051, 'MISSED'), (2.0, 'MISSED')):
