@@ -11,7 +11,7 @@ EVENTS = {
     'powernv9': {'user': 'CPM_CS_INST_USER', 'kernel': 'CPM_CS_INST_KERNEL', 'insns': 'CPM_CS_INST',
                  'clock': 'CPM_32MHZ_CYC', 'cycles': 'CPM_NON_IDLE_PCYC', 'larx': 'CPM_LARX_FIN',
                  'stcx': 'CPM_STCX_FIN', 'scale': 512, 'nest': 'nest_phb0_imc/PM_PHB0_CYC/'},
-    'powernv10': {'user': 'CPM_PROB_INST', 'kernel': 'CPM_HV_INST', 'insns': 'CPM_NON_IDLE_INST',
+    'powernv10': {'user': 'CPM_ADJUNCT_INST', 'kernel': 'CPM_HV_INST', 'insns': 'CPM_NON_IDLE_INST',
                   'clock': 'CPM_NEST_REF_CLK', 'cycles': 'CPM_NON_IDLE_PCYC',
                   'larx': 'CPM_LARX_FIN', 'stcx': 'CPM_STCX_FIN', 'scale': 1,
                   'nest': 'nest_pau_imc/PM_PAU_CYC/'},

@@ -14,7 +14,7 @@ functional.need(functional.emulator('ppc64'), *functional.guest_files('power'))
 
 SMP = '4,sockets=1,cores=2,threads=2'
 CLOCK = {'powernv9': 'CPM_32MHZ_CYC', 'powernv10': 'CPM_NEST_REF_CLK'}
-USER = {'powernv9': 'CPM_CS_INST_USER', 'powernv10': 'CPM_PROB_INST'}
+USER = {'powernv9': 'CPM_CS_INST_USER', 'powernv10': 'CPM_ADJUNCT_INST'}
 
 
 def monitor(socket_path, command, **arguments):

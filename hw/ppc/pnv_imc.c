@@ -17,14 +17,14 @@
 #include "qobject/qlist.h"
 #include "trace.h"
 
-/* What "nest-synthetic" says instead of a list */
+/* A value of "nest-synthetic" instead of a list */
 #define PNV_IMC_DEMO            "demo"
 
-/* Limits of periods: less is no emulator's, more is nobody's wish */
+/* Below 10 us, a host timer cannot keep up; above 1 s, a period is useless. */
 #define PERIOD_MIN_NS           10000
 #define PERIOD_MAX_NS           1000000000
 
-/* The event of @unit, or of any unit if that is NULL */
+/* Look up an event of @unit; of any unit if @unit is NULL. */
 static bool pnv_imc_find_event(GArray *events, const char *unit,
                                const char *name, uint32_t *offset)
 {
@@ -100,6 +100,65 @@ static PmuSyntheticEvents pnv_imc_events(PnvImc *imc, PnvImcArea area)
     };
 }
 
+/* Index of the event at this offset; the number of events if there is none */
+static unsigned pnv_imc_event_at(GArray *events, uint32_t offset)
+{
+    unsigned i = 0;
+
+    while (i < events->len && pnv_imc_event(events, i)->offset != offset) {
+        i++;
+    }
+    return i;
+}
+
+/*
+ * Entries that pmu_synthetic_parse() accepts, but which have no effect here: of
+ * cores and threads, offsets without an event; of the nest, values that change
+ * from post to post.
+ */
+static bool pnv_imc_check_synthetic(PnvImc *imc, PnvImcArea area,
+                                    const char *value, Error **errp)
+{
+    PmuSyntheticEvents events = pnv_imc_events(imc, area);
+    g_auto(GStrv) entries = g_strsplit(value, ",", 0);
+    unsigned i, j;
+
+    for (i = 0; entries[i]; i++) {
+        g_auto(GStrv) sides = g_strsplit(entries[i], "=", 2);
+        g_auto(GStrv) where = g_strsplit(sides[0], "@", 2);
+        g_auto(GStrv) range = g_strsplit(where[0], "-", 2);
+        uint32_t first, last;
+
+        if (area == PNV_IMC_NEST) {
+            if (g_str_has_prefix(sides[1], "noise:") ||
+                g_str_has_prefix(sides[1], "ramp:")) {
+                error_setg(errp, "synthetic event '%s': nest counters have no "
+                           "noise and no ramp, give rate:N, const:N or hash",
+                           entries[i]);
+                return false;
+            }
+            continue;
+        }
+        if (!pmu_synthetic_event(range[0], &events, &first) ||
+            !pmu_synthetic_event(range[1] ?: range[0], &events, &last)) {
+            g_assert_not_reached();
+        }
+        for (j = 0; j < imc->events[area]->len; j++) {
+            uint32_t offset = pnv_imc_event(imc->events[area], j)->offset;
+
+            if (offset >= first && offset <= last) {
+                break;
+            }
+        }
+        if (j == imc->events[area]->len) {
+            error_setg(errp, "synthetic event '%s': no event is there",
+                       entries[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool pnv_imc_apply_synthetic(PnvImc *imc, PnvImcArea area,
                                     const char *value, Error **errp)
 {
@@ -113,6 +172,14 @@ static bool pnv_imc_apply_synthetic(PnvImc *imc, PnvImcArea area,
         if (!list) {
             return false;
         }
+        if (!pnv_imc_check_synthetic(imc, area, value, errp)) {
+            pmu_synthetic_unref(list);
+            return false;
+        }
+    }
+    if (area != PNV_IMC_NEST && DEVICE(imc)->realized) {
+        /* The time until now belongs to the old list. */
+        pnv_imc_core_post(imc);
     }
     pmu_synthetic_unref(made_up->list);
     made_up->list = list;
@@ -142,17 +209,18 @@ static void pnv_imc_set_synthetic(Object *obj, Visitor *v, const char *name,
         return;
     }
     if (!DEVICE(obj)->realized) {
-        /* Names are known when the catalog has been read */
+        /* Parse it in realize(), which reads the names from the catalog. */
         g_free(imc->synthetic[area].pending);
         imc->synthetic[area].pending = g_steal_pointer(&value);
     } else if (pnv_imc_apply_synthetic(imc, area, value, errp) &&
                area == PNV_IMC_NEST) {
-        pnv_imc_nest_update(imc);
+        pnv_imc_nest_set_synthetic(imc);
     }
 }
 
 typedef struct PnvImcAdd {
     uint32_t offset;
+    unsigned event;         /* index of the event; not of the nest */
     int64_t unit;           /* -1 for all */
     uint64_t count;
 } PnvImcAdd;
@@ -185,18 +253,7 @@ static bool pnv_imc_parse_add(PnvImc *imc, PnvImcArea area, const char *text,
     return true;
 }
 
-/* Index of the first event at this offset, or the number of events */
-static unsigned pnv_imc_event_at(GArray *events, uint32_t offset)
-{
-    unsigned i = 0;
-
-    while (i < events->len && pnv_imc_event(events, i)->offset != offset) {
-        i++;
-    }
-    return i;
-}
-
-/* "EVENT=N,..." adds N to each counter, once. Either all of them or none. */
+/* "EVENT=N,..." adds N to each counter, once: to all of them, or to none. */
 static void pnv_imc_set_add(Object *obj, Visitor *v, const char *name,
                             void *opaque, Error **errp)
 {
@@ -222,11 +279,15 @@ static void pnv_imc_set_add(Object *obj, Visitor *v, const char *name,
         if (!pnv_imc_parse_add(imc, area, texts[i], &add[i], errp)) {
             return;
         }
-        if (area != PNV_IMC_NEST &&
-            (pnv_imc_event_at(events, add[i].offset) == events->len ||
-             !pnv_imc_core_add(imc, area,
-                               pnv_imc_event_at(events, add[i].offset),
-                               add[i].unit, 0))) {
+        if (area == PNV_IMC_NEST) {
+            continue;
+        }
+        add[i].event = pnv_imc_event_at(events, add[i].offset);
+        if (add[i].event == events->len) {
+            error_setg(errp, "'%s': no event is there", texts[i]);
+            return;
+        }
+        if (!pnv_imc_core_add(imc, area, add[i].event, add[i].unit, 0)) {
             error_setg(errp, "'%s': no %s counts that now", texts[i],
                        pnv_imc_areas[area].name);
             return;
@@ -236,8 +297,8 @@ static void pnv_imc_set_add(Object *obj, Visitor *v, const char *name,
         if (area == PNV_IMC_NEST) {
             pnv_imc_nest_add(imc, add[i].offset, add[i].count);
         } else {
-            pnv_imc_core_add(imc, area, pnv_imc_event_at(events, add[i].offset),
-                             add[i].unit, add[i].count);
+            pnv_imc_core_add(imc, area, add[i].event, add[i].unit,
+                             add[i].count);
         }
         trace_pnv_imc_add(imc->chip->chip_id, pnv_imc_areas[area].name,
                           add[i].offset, add[i].count);
@@ -249,7 +310,7 @@ static char *pnv_imc_get_fault(Object *obj, Error **errp)
     return g_strdup(PNV_IMC(obj)->nest_fault ?: "");
 }
 
-/* "GROUP[-GROUP]=torn|late,..."; other groups are as they should be. */
+/* "GROUP[-GROUP]=torn|late,..."; all other groups have no fault. */
 static void pnv_imc_set_fault(Object *obj, const char *value, Error **errp)
 {
     PnvImc *imc = PNV_IMC(obj);
@@ -399,8 +460,9 @@ static void pnv_imc_realize(DeviceState *dev, Error **errp)
         }
         g_clear_pointer(&made_up->pending, g_free);
     }
+    pnv_imc_nest_set_synthetic(imc);
 
-    /* No device of these machines can be; so nobody would notice */
+    /* Devices of powernv have no VMState: they would silently start anew. */
     error_setg(&imc->blocker, "In-memory collection counters (imc=on) cannot "
                "be migrated");
     if (migrate_add_blocker(&imc->blocker, errp) < 0) {

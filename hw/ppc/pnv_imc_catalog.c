@@ -1,8 +1,13 @@
 /*
- * PowerNV in-memory collection counters: which word counts what, by name
+ * PowerNV in-memory collection counters: events and their places
  *
- * The guest has that from the catalog in the flash; this reads the same device
- * tree from a file. See pc-bios/pnv-pnor/pnv-imc-4e0200.dts for its layout.
+ * The guest gets a catalog of events from the flash. The device reads the same
+ * device tree from a file; see pc-bios/pnv-pnor/pnv-imc-4e0200.dts for its
+ * layout.
+ *
+ * Two events of a core or of a thread must not share a counter: one of them
+ * could be counted and the other one made up. Units of the nest do share words
+ * in POWER9's public catalog; see pnv_imc_nest.c.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -15,7 +20,7 @@
 #include "qemu/cutils.h"
 #include <libfdt.h>
 
-/* skiboot does not take larger ones */
+/* The size of skiboot's buffer */
 #define CATALOG_MAX_SIZE        (256 * 1024)
 
 /* By the property "type" of a unit */
@@ -56,7 +61,7 @@ static bool catalog_u32(const void *fdt, int node, const char *name,
     return true;
 }
 
-/* NULL if there is none, or if it is not a string */
+/* NULL if the property does not exist, or is not a string */
 static const char *catalog_string(const void *fdt, int node, const char *name)
 {
     int len;
@@ -155,28 +160,51 @@ static bool catalog_unit(GArray *events[PNV_IMC_AREAS], const void *fdt,
 }
 
 /*
- * The engine fills the area of a thread as it does that of a core. For threads
- * the catalogs name a part of that only; the rest is there all the same.
+ * Add the events of cores that threads have, too, but without a name: the
+ * catalogs name only a part of the counters in the area of a thread, but the
+ * engine posts all of them.
  */
 static void catalog_complete_threads(GArray *events[PNV_IMC_AREAS])
 {
     GArray *core = events[PNV_IMC_CORE], *thread = events[PNV_IMC_THREAD];
-    g_autoptr(GHashTable) named = g_hash_table_new(NULL, NULL);
+    g_autoptr(GHashTable) places = g_hash_table_new(NULL, NULL);
+    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
     unsigned i;
 
     for (i = 0; i < thread->len; i++) {
-        g_hash_table_add(named,
-                         GUINT_TO_POINTER(pnv_imc_event(thread, i)->offset));
+        const PnvImcEvent *event = pnv_imc_event(thread, i);
+
+        g_hash_table_add(places, GUINT_TO_POINTER(event->offset));
+        g_hash_table_add(names, event->name);
     }
     for (i = 0; i < core->len; i++) {
         PnvImcEvent event = *pnv_imc_event(core, i);
 
-        if (!g_hash_table_contains(named, GUINT_TO_POINTER(event.offset))) {
+        /* A catalog can have the event of threads in another place. */
+        if (!g_hash_table_contains(places, GUINT_TO_POINTER(event.offset)) &&
+            !g_hash_table_contains(names, event.name)) {
             event.unit = g_strdup("thread");
             event.name = g_strdup(event.name);
             g_array_append_val(thread, event);
         }
     }
+}
+
+static bool catalog_check_places(GArray *events, Error **errp)
+{
+    unsigned i;
+
+    for (i = 1; i < events->len; i++) {
+        const PnvImcEvent *e = pnv_imc_event(events, i);
+        const PnvImcEvent *before = pnv_imc_event(events, i - 1);
+
+        if (e->offset == before->offset) {
+            error_setg(errp, "events %s and %s of unit %s are both at 0x%x",
+                       before->name, e->name, e->unit, e->offset);
+            return false;
+        }
+    }
+    return true;
 }
 
 bool pnv_imc_catalog_load(GArray *events[PNV_IMC_AREAS], const char *file,
@@ -213,6 +241,10 @@ bool pnv_imc_catalog_load(GArray *events[PNV_IMC_AREAS], const char *file,
     catalog_complete_threads(events);
     for (i = 0; i < PNV_IMC_AREAS; i++) {
         g_array_sort(events[i], pnv_imc_event_compare);
+        if (i != PNV_IMC_NEST && !catalog_check_places(events[i], errp)) {
+            error_prepend(errp, "catalog '%s': ", file);
+            return false;
+        }
     }
     return true;
 }

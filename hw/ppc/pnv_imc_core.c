@@ -11,20 +11,21 @@
  *        1          1         0       counts                 counts
  *        1          -         1       counts                 samples
  *
- * Posts are "post-period-ns" apart, and one is made before anything changes
- * that decides what is counted or where: whoever stops an engine finds all of
- * it in memory.
+ * Posts are "post-period-ns" apart. Another post comes before each write of
+ * HTM_MODE, PDBAR or LDBAR takes effect, so that software which stops an engine
+ * finds everything that was counted in memory.
  *
- * Which events there are, and where, is in the catalog. Those that an emulator
- * cannot know are 0, unless the user makes up values ("core-synthetic",
- * "thread-synthetic") or adds to them once ("core-add", "thread-add").
+ * The catalog tells the names of events, and the offsets of their counters.
+ * Events that an emulator cannot count stay 0, unless the user makes up values
+ * ("core-synthetic", "thread-synthetic") or adds to them once ("core-add",
+ * "thread-add").
  *
  * Decisions of our own:
  *  - the period does not depend on EVENT_MASK, and one chip has one timer;
- *  - nothing is posted for a core with PDBAR 0, which nobody has set up;
- *  - the two cores of a big core have one engine, which does what was written
- *    last to either: firmware sets up both, but starts and stops one, which
- *    need not be the same one.
+ *  - address 0 in PDBAR or LDBAR counts nothing: software has set up no memory;
+ *  - the two cores of a big core share one engine, which obeys the last write
+ *    to the registers of either: firmware sets up both, but starts and stops
+ *    only one of them, not always the same one.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -70,35 +71,39 @@ static void post_add_made_up(PnvImcPost *post, PnvImc *imc, uint64_t ns)
         sample.event = e->offset;
         if (!pnv_imc_is_known(e) &&
             pmu_synthetic_value(synthetic, &sample, &value)) {
-            post->page.rest[i] += value;
+            pnv_imc_page_collect(&post->page, i, value);
         }
     }
 }
 
-/* Add what has been counted until now. */
+/* Post the events since the last post. */
 static void post_now(PnvImcPost *post, PnvImcEngine *engine)
 {
     PnvImc *imc = engine->imc;
     GArray *events = imc->events[post->area];
     int64_t since = post->meter.since_ns;
     PnvImcValues value = { };
+    uint64_t ns;
     unsigned i;
 
     if (!post->active) {
         return;
     }
-    pnv_imc_count_take(&post->meter, value);
+    pnv_imc_count_read(&post->meter, value);
+    ns = post->meter.since_ns - since;
     for (i = 0; i < events->len; i++) {
         const PnvImcEvent *e = pnv_imc_event(events, i);
 
         if (pnv_imc_is_known(e)) {
-            post->page.rest[i] += pnv_imc_value(e, value);
+            pnv_imc_page_collect(&post->page, i, pnv_imc_value(e, value));
         }
     }
-    post_add_made_up(post, imc, post->meter.since_ns - since);
-    post->posts++;
-    trace_pnv_imc_post(imc->chip->chip_id, engine->core, post->page.addr,
-                       post->meter.since_ns - since);
+    /* A second post at the same moment would repeat const and hash. */
+    if (ns) {
+        post_add_made_up(post, imc, ns);
+        post->posts++;
+    }
+    trace_pnv_imc_post(imc->chip->chip_id, engine->core, post->page.addr, ns);
     if (!pnv_imc_page_add(&post->page, events,
                           cpu_ppc_load_tbl(&post->meter.cpu[0]->env)) &&
         !post->page.bad) {
@@ -109,8 +114,8 @@ static void post_now(PnvImcPost *post, PnvImcEngine *engine)
     }
 }
 
-/* Begin with a new page, whose counters nobody has added to. */
-static void post_forget(PnvImcPost *post, PnvImc *imc, uint64_t addr)
+/* Continue with another page; events for the old one are dropped. */
+static void post_set_page(PnvImcPost *post, PnvImc *imc, uint64_t addr)
 {
     post->page.addr = addr;
     post->page.bad = false;
@@ -124,7 +129,7 @@ static void post_update(PnvImcPost *post, PnvImcEngine *engine, bool active,
     PnvImcPage *page = &post->page;
 
     if (addr != page->addr) {
-        post_forget(post, engine->imc, addr);
+        post_set_page(post, engine->imc, addr);
     }
     if (active && !post->active) {
         page->bad = false;
@@ -155,6 +160,16 @@ static void engine_post(PnvImcEngine *e)
     }
 }
 
+void pnv_imc_core_post(PnvImc *imc)
+{
+    unsigned i;
+
+    for (i = 0; i < imc->engines->len; i++) {
+        engine_post(g_ptr_array_index(imc->engines, i));
+    }
+}
+
+/* Arm the timer of posts if an engine counts, and else stop it. */
 static void poster_update(PnvImc *imc)
 {
     bool active = false;
@@ -174,15 +189,12 @@ static void poster_update(PnvImc *imc)
 static void poster_timer(void *opaque)
 {
     PnvImc *imc = opaque;
-    unsigned i;
 
-    for (i = 0; i < imc->engines->len; i++) {
-        engine_post(g_ptr_array_index(imc->engines, i));
-    }
+    pnv_imc_core_post(imc);
     poster_update(imc);
 }
 
-/* On the vCPU's own thread between two blocks, with the BQL */
+/* Runs on the thread of the vCPU, between two blocks, with the BQL. */
 static void count_work(CPUState *cs, run_on_cpu_data data)
 {
     PnvImcThread *t = data.host_ptr;
@@ -194,11 +206,12 @@ static void count_work(CPUState *cs, run_on_cpu_data data)
 }
 
 /*
- * Let the CPU of a thread count instructions, or not.
+ * Switch counting of a thread's instructions on or off.
  *
- * Blocks that count are other blocks. A thread that does this to itself must
- * not go on from one to the other, as they could be chained then, also for
- * threads that do not count. It leaves the loop behind the current block.
+ * Blocks with and without counting are translated separately, and must not be
+ * chained to each other: other threads, which may not count, execute them, too.
+ * Therefore queue work, which makes the thread leave its execution loop after
+ * the current block, even if it wrote the register itself.
  */
 static void count_enable(PnvImcThread *t, bool enable)
 {
@@ -213,13 +226,14 @@ static void thread_update(PnvImcThread *t)
     PnvImcEngine *e = t->engine;
     uint64_t ldbar = t->cpu->env.spr[SPR_LDBAR];
     uint64_t mode = ldbar & (PNV_IMC_LDBAR_ENABLE | PNV_IMC_LDBAR_TRACE);
+    uint64_t addr = ldbar & PNV_IMC_LDBAR_ADDR;
 
-    post_update(&t->post, e, e->run && mode == PNV_IMC_LDBAR_ENABLE,
-                ldbar & PNV_IMC_LDBAR_ADDR);
+    post_update(&t->post, e, e->run && mode == PNV_IMC_LDBAR_ENABLE && addr,
+                addr);
     count_enable(t, e->post.active || t->post.active || pnv_imc_is_traced(t));
 }
 
-/* A register has changed, behind engine_post() */
+/* Apply the registers; call engine_post() before changing any of them. */
 static void engine_update(PnvImcEngine *e)
 {
     unsigned i;
@@ -232,7 +246,7 @@ static void engine_update(PnvImcEngine *e)
     poster_update(e->imc);
 }
 
-/* The thread has a new LDBAR; on its own thread or not running, with the BQL */
+/* Hook of the CPU; called on its own thread or while it is stopped, with BQL */
 static void ldbar_written(PowerPCCPU *cpu)
 {
     PnvImcThread *t = pnv_cpu_state(cpu)->imc;
@@ -242,7 +256,7 @@ static void ldbar_written(PowerPCCPU *cpu)
                         cpu->env.spr_cb[SPR_PIR].default_value,
                         cpu->env.spr[SPR_LDBAR]);
     post_now(&t->post, e);
-    pnv_imc_trace_start(t);
+    pnv_imc_trace_restart(t);
     thread_update(t);
     pnv_imc_trace_update(e);
     poster_update(e->imc);
@@ -254,7 +268,7 @@ static void engine_run(PnvImcEngine *e, bool run)
 
     if (run != e->run) {
         for (i = 0; i < e->threads; i++) {
-            pnv_imc_trace_start(e->thread[i]);
+            pnv_imc_trace_restart(e->thread[i]);
         }
     }
     e->run = run;
@@ -342,7 +356,10 @@ PNV_IMC_SCOM_OPS(core);
 PNV_IMC_SCOM_OPS(htm_mode);
 PNV_IMC_SCOM_OPS(pdbar);
 
-/* Above the regions of the chiplets, which answer for all of their SCOMs */
+/*
+ * Map a register over the region of its chiplet, which implements all SCOMs of
+ * the chiplet.
+ */
 static void add_scom(PnvImcCore *core, MemoryRegion *mr,
                      const MemoryRegionOps *ops, const char *what,
                      hwaddr scom, unsigned scoms)
@@ -392,7 +409,7 @@ static void add_threads(PnvImcEngine *e, PnvCore *pc)
         pnv_cpu_state(t->cpu)->imc = t;
         t->cpu->insn_count.ldbar_written = ldbar_written;
     }
-    /* For all: the second half of a big core comes later */
+    /* Update all threads: the second half of a big core comes later. */
     e->post.meter.core_threads = e->threads;
     for (i = 0; i < e->threads; i++) {
         e->thread[i]->post.meter.core_threads = e->threads;
@@ -470,10 +487,10 @@ void pnv_imc_core_reset(PnvImc *imc)
         e->pdbar = 0;
         e->trace = 0;
         pnv_imc_trace_select(e);
-        post_forget(&e->post, imc, 0);
+        post_set_page(&e->post, imc, 0);
         for (j = 0; j < e->threads; j++) {
-            post_forget(&e->thread[j]->post, imc, 0);
-            pnv_imc_trace_start(e->thread[j]);
+            post_set_page(&e->thread[j]->post, imc, 0);
+            pnv_imc_trace_restart(e->thread[j]);
         }
         engine_update(e);
     }
@@ -486,7 +503,7 @@ static unsigned post_add(PnvImcPost *post, PnvImcArea area, unsigned event,
         (unit >= 0 && unit != post->unit)) {
         return 0;
     }
-    post->page.rest[event] += count;
+    pnv_imc_page_collect(&post->page, event, count);
     return 1;
 }
 

@@ -1,20 +1,30 @@
 /*
- * PowerNV in-memory collection counters: what cores and threads have done
+ * PowerNV in-memory collection counters: values of events of cores and threads
  *
- * A look at a meter takes what each of its threads has done since the last
- * look, and derives the values of events from that:
+ * A *meter* covers the threads of a core, or one thread. A *reading* of a meter
+ * takes the totals of each thread (instructions by state, busy time, ...),
+ * subtracts those of the previous reading, and computes the values of events
+ * from the differences:
  *
  *  - a cycle is a nanosecond of virtual time;
- *  - threads of a core that were busy between two looks count as if they had
- *    been at the same time: N threads are busy for as long as the one with
- *    the Nth most time is. 0 to 4 threads add up to the time of the core,
- *    and each one times its number, to that of the threads;
- *  - time is divided between user and kernel as the instructions are;
- *  - events with NON_IDLE in their names count with the run latch, CTRL[RUN].
+ *  - the time of a state (user, kernel, MSR[HV], ...) is the thread's busy time,
+ *    divided in proportion to the instructions of each state;
+ *  - events named NON_IDLE, and instructions by MSR[HV] and MSR[PR], count only
+ *    with the run latch, CTRL[RUN];
+ *  - for the number of busy threads, assume that all threads of a core began to
+ *    be busy at the same moment: at least N threads are busy for as long as the
+ *    thread with the Nth longest time. So the times of exactly 0 to 4 busy
+ *    threads add up to the time of the core, and, each multiplied by its
+ *    number of threads, to the times of the threads.
  *
- * A vCPU that executes is read from outside, at most one block away from what
- * it has retired. If it turns out to have retired less than was seen, the next
- * look finds less: counters do not go back.
+ * The totals of a running vCPU are read from another thread, and can be off by
+ * one block. A total that is lower than at the previous reading counts as no
+ * difference, so that counters never decrease.
+ *
+ * Decisions of our own: POWER9's public catalog says that instructions by
+ * MSR[HV] and MSR[PR] are non-idle ones; POWER10's says nothing, and is treated
+ * alike. CCYC counts nanoseconds, like all cycles, although the catalog says
+ * that its clock has 32 MHz: the times of 0 to 4 busy threads add up to it.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -27,18 +37,20 @@
 #include "qemu/host-utils.h"
 #include "target/ppc/insn-count.h"
 
-/* What can be counted */
+/* What the events of the catalogs count */
 typedef enum Value {
     INSNS,
     RUN_INSNS,
     PRIV_INSNS,
     PROB_INSNS,
     HV_INSNS,
+    ADJUNCT_INSNS,
     BUSY,
     RUN,
     PRIV_CYCLES,
     PROB_CYCLES,
     HV_CYCLES,
+    ADJUNCT_CYCLES,
     CYCLES,
     REF_CYCLES,
     ST_CYCLES,
@@ -71,9 +83,9 @@ typedef enum Value {
     VALUES
 } Value;
 
-QEMU_BUILD_BUG_ON(VALUES > PNV_IMC_VALUES);
+QEMU_BUILD_BUG_ON(VALUES != PNV_IMC_VALUES);
 
-/* By the state of the MSR, for some */
+/* Some events exist three times: for any state of MSR[PR], and for each. */
 typedef enum Bank {
     ANY,
     USER,
@@ -83,9 +95,9 @@ typedef enum Bank {
 QEMU_BUILD_BUG_ON(KERNEL >= PNV_IMC_BANKS);
 
 /*
- * All events that an emulator can know, by their names in the catalogs of
- * POWER9 and POWER10. In front of each is CPM_. Those that are counted by
- * state have CS_ behind that, and _USER or _KERNEL at the end, or neither.
+ * All events that an emulator can count, by their names in the catalogs of
+ * POWER9 and POWER10, without the prefix CPM_. An event with @by_state also
+ * exists with the suffixes _USER and _KERNEL.
  */
 static const struct {
     const char *name;
@@ -114,7 +126,7 @@ static const struct {
     { "RUN_CYC_SMT2_MODE", SMT2_RUN },
     { "RUN_CYC_SMT4_MODE", SMT4_RUN },
     { "RUN_PURR", RUN_PURR },
-    { "RUN_SPURR", RUN_PURR },          /* nothing is scaled */
+    { "RUN_SPURR", RUN_PURR },          /* no frequency scaling */
     { "STCX_FIN", STCX },
     { "STCX_FAIL", STCX_FAIL },
     { "STCX_FAIL_FIN", STCX_FAIL },
@@ -132,12 +144,16 @@ static const struct {
     { "MSR_PROB_PCYC", PROB_CYCLES },
     { "MSR_HV_INST", HV_INSNS },
     { "MSR_HV_PCYC", HV_CYCLES },
+    { "MSR_AJUNCT_INST", ADJUNCT_INSNS },       /* so in the catalog */
+    { "MSR_ADJUNCT_PCYC", ADJUNCT_CYCLES },
     { "PRIV_INST", PRIV_INSNS },
     { "PRIV_PCYC", PRIV_CYCLES },
     { "PROB_INST", PROB_INSNS },
     { "PROB_PCYC", PROB_CYCLES },
     { "HV_INST", HV_INSNS },
     { "HV_PCYC", HV_CYCLES },
+    { "ADJUNCT_INST", ADJUNCT_INSNS },
+    { "ADJUNCT_PCYC", ADJUNCT_CYCLES },
     { "CS_PCYC", BUSY, true },
     { "CS_INST", INSNS, true },
     { "CS_CORE_MODE_ST_CCYC", ST_CYCLES, true },
@@ -180,22 +196,12 @@ static void resolve(PnvImcEvent *event)
     }
 }
 
-/* Of events that share a word, the first one that is known counts. */
 void pnv_imc_count_resolve(GArray *events)
 {
-    uint32_t taken = UINT32_MAX;
     unsigned i;
 
     for (i = 0; i < events->len; i++) {
-        PnvImcEvent *event = pnv_imc_event(events, i);
-
-        resolve(event);
-        if (pnv_imc_is_known(event)) {
-            if (event->offset == taken) {
-                event->value = PNV_IMC_VALUES;
-            }
-            taken = event->offset;
-        }
+        resolve(pnv_imc_event(events, i));
     }
 }
 
@@ -207,18 +213,23 @@ uint32_t pnv_imc_count_hz(const PnvImcEvent *e)
     return e->bank == ANY && e->value == CYCLES ? NANOSECONDS_PER_SECOND : 0;
 }
 
-/* MSR[HV] << 1 | MSR[PR]; programs of a bare-metal kernel have both */
+/*
+ * MSR[HV] << 1 | MSR[PR], by the names of the states in the catalogs. Linux
+ * without a hypervisor runs its programs with both bits set, in adjunct state.
+ */
 #define DOMAIN_PRIV     0
 #define DOMAIN_PROB     1
 #define DOMAIN_HV       2
-#define DOMAIN_HV_PROB  3
+#define DOMAIN_ADJUNCT  3
+
+QEMU_BUILD_BUG_ON(PPC_COUNT_DOMAINS != PNV_IMC_DOMAINS);
 
 static uint64_t ticks(uint64_t ns, uint32_t hz)
 {
     return muldiv64(ns, hz, NANOSECONDS_PER_SECOND);
 }
 
-/* @value * @part / @whole, or 0 of nothing */
+/* @value * @part / @whole; 0 if @whole is 0 */
 static uint64_t share(uint64_t value, uint64_t part, uint64_t whole)
 {
     uint64_t lo, hi;
@@ -242,7 +253,7 @@ static uint64_t all_domains(PowerPCCPU *cpu, unsigned lane)
     return sum;
 }
 
-/* Without TCG, threads execute nothing, but are never idle. */
+/* Without TCG, a thread has no instructions, but is always busy. */
 static void thread_totals(PowerPCCPU *cpu, uint64_t *total)
 {
     static const uint8_t lane[] = {
@@ -269,8 +280,8 @@ static void thread_totals(PowerPCCPU *cpu, uint64_t *total)
     if (ppc_count_available(cpu)) {
         total[PNV_IMC_BUSY_NS] = ppc_count_busy_ns(cpu);
         total[PNV_IMC_RUN_NS] = ppc_count_run_ns(cpu);
-        total[PNV_IMC_RUN_INSNS] = ppc_count_run_insns(cpu);
         for (i = 0; i < PPC_COUNT_DOMAINS; i++) {
+            total[PNV_IMC_RUN_INSNS + i] = ppc_count_run_insns(cpu, i);
             total[PNV_IMC_INSNS + i] = ppc_count_peek(cpu, i,
                                                       PPC_COUNT_INSNS);
         }
@@ -285,13 +296,14 @@ static void thread_totals(PowerPCCPU *cpu, uint64_t *total)
 }
 
 /*
- * What a thread has done since it was last seen. No more time than there was:
- * the clock has gone on since @ns was read, and that is for the next look.
+ * The difference between the totals of a thread and those @seen at the previous
+ * reading, @ns ago. The clock has advanced since @ns was computed: cap the times
+ * at @ns, and leave the rest for the next reading.
  */
 static void thread_delta(PowerPCCPU *cpu, uint64_t *seen, uint64_t ns,
                          uint64_t *delta)
 {
-    uint64_t total[PNV_IMC_TOTALS], insns = 0;
+    uint64_t total[PNV_IMC_TOTALS];
     unsigned i;
 
     thread_totals(cpu, total);
@@ -302,12 +314,24 @@ static void thread_delta(PowerPCCPU *cpu, uint64_t *seen, uint64_t ns,
         }
     }
     for (i = 0; i < PPC_COUNT_DOMAINS; i++) {
-        insns += delta[PNV_IMC_INSNS + i];
+        delta[PNV_IMC_RUN_INSNS + i] = MIN(delta[PNV_IMC_RUN_INSNS + i],
+                                           delta[PNV_IMC_INSNS + i]);
     }
-    delta[PNV_IMC_RUN_INSNS] = MIN(delta[PNV_IMC_RUN_INSNS], insns);
     delta[PNV_IMC_BUSY_NS] = MIN(delta[PNV_IMC_BUSY_NS], ns);
     delta[PNV_IMC_RUN_NS] = MIN(delta[PNV_IMC_RUN_NS],
                                 delta[PNV_IMC_BUSY_NS]);
+}
+
+/* Instructions with the run latch, in all domains */
+static uint64_t run_insns(const uint64_t *delta)
+{
+    uint64_t sum = 0;
+    unsigned i;
+
+    for (i = 0; i < PPC_COUNT_DOMAINS; i++) {
+        sum += delta[PNV_IMC_RUN_INSNS + i];
+    }
+    return sum;
 }
 
 static void add_by_state(PnvImcValues value, Value what, uint64_t all,
@@ -318,28 +342,32 @@ static void add_by_state(PnvImcValues value, Value what, uint64_t all,
     value[what][KERNEL] += all - user;
 }
 
-/* Instructions, cycles, and what else a thread does itself */
+/* Values that are sums over the threads */
 static void thread_values(PnvImcValues value, const uint64_t *seen,
                           const uint64_t *delta, unsigned mode)
 {
     const uint64_t *by = &delta[PNV_IMC_INSNS];
-    uint64_t user = by[DOMAIN_PROB] + by[DOMAIN_HV_PROB];
+    const uint64_t *run_by = &delta[PNV_IMC_RUN_INSNS];
+    uint64_t user = by[DOMAIN_PROB] + by[DOMAIN_ADJUNCT];
     uint64_t insns = user + by[DOMAIN_PRIV] + by[DOMAIN_HV];
     uint64_t busy = delta[PNV_IMC_BUSY_NS];
     uint64_t busy_user = share(busy, user, insns);
+    uint64_t busy_prob = share(busy, by[DOMAIN_PROB], insns);
     uint64_t busy_priv = share(busy, by[DOMAIN_PRIV], insns);
     uint64_t run = delta[PNV_IMC_RUN_NS];
     uint64_t run_seen = seen[PNV_IMC_RUN_NS];
 
     add_by_state(value, INSNS, insns, user);
-    value[RUN_INSNS][ANY] += delta[PNV_IMC_RUN_INSNS];
-    value[PROB_INSNS][ANY] += user;
-    value[PRIV_INSNS][ANY] += by[DOMAIN_PRIV];
-    value[HV_INSNS][ANY] += by[DOMAIN_HV];
+    value[RUN_INSNS][ANY] += run_insns(delta);
+    value[PRIV_INSNS][ANY] += run_by[DOMAIN_PRIV];
+    value[PROB_INSNS][ANY] += run_by[DOMAIN_PROB];
+    value[HV_INSNS][ANY] += run_by[DOMAIN_HV];
+    value[ADJUNCT_INSNS][ANY] += run_by[DOMAIN_ADJUNCT];
 
     add_by_state(value, BUSY, busy, busy_user);
-    value[PROB_CYCLES][ANY] += busy_user;
     value[PRIV_CYCLES][ANY] += busy_priv;
+    value[PROB_CYCLES][ANY] += busy_prob;
+    value[ADJUNCT_CYCLES][ANY] += busy_user - busy_prob;
     value[HV_CYCLES][ANY] += busy - busy_user - busy_priv;
     value[RUN][ANY] += run;
     value[ST_RUN + mode][ANY] += run;
@@ -357,8 +385,9 @@ static void thread_values(PnvImcValues value, const uint64_t *seen,
 }
 
 /*
- * How many threads were busy at the same time: at least N + 1 for as long as
- * the thread @order[N] was. More than 4 count as 4.
+ * Values by the number of threads with the run latch at the same time: at least
+ * N + 1 threads for as long as the thread @order[N] had it. More than 4 threads
+ * count as 4.
  */
 static void overlap_values(PnvImcValues value,
                            uint64_t delta[][PNV_IMC_TOTALS], unsigned threads,
@@ -385,10 +414,14 @@ static void overlap_values(PnvImcValues value,
 
         value[RUN_1 + n][ANY] += run - next;
     }
-    /* The instructions of each thread, by how long it had how much company */
+    /*
+     * Divide the instructions of a thread in proportion to the times for which
+     * 1, 2, ... threads had the latch. Thread @order[i] had it with at least
+     * i others.
+     */
     for (i = 0; i < threads; i++) {
         const uint64_t *d = delta[order[i]];
-        uint64_t insns = d[PNV_IMC_RUN_INSNS], given = 0, ran = 0;
+        uint64_t insns = run_insns(d), given = 0, ran = 0;
 
         for (j = threads; j-- > i; ) {
             uint64_t upto;
@@ -411,7 +444,7 @@ void pnv_imc_count_start(PnvImcMeter *meter)
     }
 }
 
-void pnv_imc_count_take(PnvImcMeter *meter, PnvImcValues value)
+void pnv_imc_count_read(PnvImcMeter *meter, PnvImcValues value)
 {
     unsigned mode = meter->core_threads == 1 ? 0
                   : meter->core_threads == 2 ? 1 : 2;
@@ -430,11 +463,14 @@ void pnv_imc_count_take(PnvImcMeter *meter, PnvImcValues value)
             insns += delta[i][PNV_IMC_INSNS + j];
         }
         user += delta[i][PNV_IMC_INSNS + DOMAIN_PROB] +
-                delta[i][PNV_IMC_INSNS + DOMAIN_HV_PROB];
+                delta[i][PNV_IMC_INSNS + DOMAIN_ADJUNCT];
     }
     overlap_values(value, delta, meter->threads, ns);
 
-    /* Clocks of the core, which have no state, show that of its threads */
+    /*
+     * The core's clocks have no state of their own: divide them in proportion
+     * to the instructions of all threads.
+     */
     ref = ticks(now, REF_CLOCK_HZ) - ticks(meter->since_ns, REF_CLOCK_HZ);
     purr = (ticks(now, PNV_TIMEBASE_FREQ) -
             ticks(meter->since_ns, PNV_TIMEBASE_FREQ)) * meter->threads;

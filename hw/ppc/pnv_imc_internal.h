@@ -2,14 +2,14 @@
  * PowerNV in-memory collection (IMC) counters of a chip
  *
  *   pnv_imc.c            the device: properties, reset
- *     |  pnv_imc_catalog.c     which word counts what, by name
+ *     |  pnv_imc_catalog.c     reads the events and their places from a file
  *     |
  *     +-> pnv_imc_nest.c       counters in HOMER, computed when they are read
  *     +-> pnv_imc_core.c       SCOMs and engines of cores, LDBAR of threads
- *           +-> pnv_imc_count.c    what threads have done, as values of events
+ *           +-> pnv_imc_count.c    values of events, from totals of threads
  *           +-> pnv_imc_page.c     adds to counters in the guest's memory
  *           +-> pnv_imc_trace.c    samples; uses the two above
- *   pnv_imc_machine.c    the machine option, and where HOMER is
+ *   pnv_imc_machine.c    the machine option, and the place of HOMER
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -23,6 +23,7 @@
 #include "hw/misc/pmu-synthetic.h"
 #include "hw/ppc/pnv_chip.h"
 #include "hw/sysbus.h"
+#include "qemu/host-utils.h"
 #include "qemu/timer.h"
 #include "target/ppc/cpu.h"
 
@@ -38,21 +39,22 @@ OBJECT_DECLARE_TYPE(PnvImc, PnvImcClass, PNV_IMC)
 typedef struct PnvImcUnit PnvImcUnit;
 
 /**
- * PnvImcEvent: an event, as the catalog has it
+ * PnvImcEvent: an event of the catalog
  * @unit: name of the unit
  * @name: name of the event, with its prefix
  * @offset: of the counter in its area, a multiple of 8
- * @scale: what one count in memory stands for
+ * @scale: number of events that one count in memory stands for
  *
- * Of the nest, see pnv_imc_nest.c:
- * @hz: frequency if it is a clock, or 0
- * @exists: how the availability vector tells that the unit exists; NULL if it
- *          always does
- * @bit: first bit of its field there
+ * Nest only, see pnv_imc_nest.c:
+ * @hz: frequency of a clock; 0 for other events
+ * @exists: rule by which the availability vector tells that the unit exists;
+ *          NULL if the unit always exists
+ * @bit: first bit of the unit's field in the vector
  *
- * Of cores and threads, see pnv_imc_count.c:
- * @value: what it counts, PNV_IMC_VALUES if an emulator cannot know that
- * @bank: and in which states
+ * Cores and threads only, see pnv_imc_count.c:
+ * @value: index of the value that the event counts; PNV_IMC_VALUES if an
+ *         emulator cannot count it
+ * @bank: state of MSR[PR] in which it counts
  */
 typedef struct PnvImcEvent {
     char *unit;
@@ -66,7 +68,7 @@ typedef struct PnvImcEvent {
     uint8_t bank;
 } PnvImcEvent;
 
-/* Each has an array of PnvImcEvent, in order of offsets. */
+/* Each area has an array of PnvImcEvent, in order of offsets. */
 typedef enum PnvImcArea {
     PNV_IMC_NEST,
     PNV_IMC_CORE,
@@ -76,7 +78,7 @@ typedef enum PnvImcArea {
 
 /**
  * pnv_imc_catalog_load: read the events
- * @events: where to store an array for each area
+ * @events: an array for each area, to be created
  * @file: name of a compiled device tree
  * @errp: error object
  */
@@ -92,12 +94,12 @@ static inline PnvImcEvent *pnv_imc_event(GArray *events, unsigned i)
  * The nest
  */
 
-/* Where its counters are in HOMER, from skiboot's imc.h */
+/* Place of the nest counters in HOMER, from skiboot's imc.h */
 #define PNV_IMC_NEST_OFFSET         0x180000
 #define PNV_IMC_NEST_SIZE           0x40000
 #define PNV_IMC_CB_OFFSET           0x3fc00
 
-/* What runs between two words of a posting group: a header and a trailer */
+/* A posting group begins with a header word, and ends with a trailer word. */
 #define PNV_IMC_GROUP_SIZE          0x110
 #define PNV_IMC_GROUP_TRAILER       0x108
 
@@ -105,11 +107,13 @@ typedef struct PnvImcClock PnvImcClock;
 
 /**
  * PnvImcWord: a 64-bit word of the nest area
- * @base: its value when @mark posts had been made
- * @mark: see there
- * @amount: what each post adds, in events
- * @rest: events that did not make a whole count at @mark
- * @scale: what one count stands for
+ * @base: value after @mark posts
+ * @mark: number of posts when @base was computed
+ * @amount: events that each post adds
+ * @rest: events at @mark that were too few for a count
+ * @scale: number of events that one count stands for
+ * @fixed: made-up events of each post, and
+ * @per_ms: those of each post for each ms since the last post
  */
 typedef struct PnvImcWord {
     uint64_t base;
@@ -117,19 +121,21 @@ typedef struct PnvImcWord {
     uint64_t amount;
     uint32_t rest;
     uint32_t scale;
+    uint64_t fixed;
+    uint64_t per_ms;
 } PnvImcWord;
 
-/* What the user wants readers of a group to see */
+/* Trouble with a group that the user asks for */
 typedef enum PnvImcFault {
     PNV_IMC_FAULT_NONE,
-    PNV_IMC_FAULT_TORN,     /* a post has not yet come to the second half */
-    PNV_IMC_FAULT_LATE,     /* posts do not come */
+    PNV_IMC_FAULT_TORN,     /* the last post is missing in the second half */
+    PNV_IMC_FAULT_LATE,     /* no posts arrive */
 } PnvImcFault;
 
 /**
  * PnvImcGroup: a posting group
- * @fault: what is wrong with it
- * @late: what its words show if it is late
+ * @fault: trouble that the user asks for
+ * @late: the words as they were when PNV_IMC_FAULT_LATE began
  */
 typedef struct PnvImcGroup {
     PnvImcFault fault;
@@ -138,19 +144,21 @@ typedef struct PnvImcGroup {
 
 /**
  * PnvImcNest: the microcode that posts the counters of the nest
- * @run: the last command was not to pause
+ * @run: false after the command to pause
  * @speed: posts are 2^@speed ms apart
  * @uav: unit availability vector
- * @mode: run mode that is asked for
- * @mode_state: the last one that was applied
- * @start_ns: since when it runs, if it does
- * @ran_ns: for how long it has run before, since the counters were cleared
- * @posts: posts that were made until somebody looked
- * @tod_ns: when the last of them was made
- * @groups: how many posting groups there are
- * @group: these
- * @words: all words of the groups
- * @others: words behind these that somebody has asked for, by offset
+ * @mode: run mode that the guest asks for
+ * @mode_state: the last valid @mode
+ * @start_ns: while posting, the start of the current period of running, ns of
+ *            virtual time
+ * @ran_ns: running time before @start_ns, since the counters were cleared
+ * @posts: number of posts due at the last access
+ * @tod_ns: time of the last of these posts, ns of virtual time
+ * @groups: number of posting groups
+ * @group: the posting groups
+ * @words: all words of the posting groups
+ * @others: words after the posting groups that have been stored to or that have
+ *          made-up values, by offset
  */
 typedef struct PnvImcNest {
     bool run;
@@ -170,11 +178,11 @@ typedef struct PnvImcNest {
 
 /**
  * PnvImcNestModel: what differs between generations
- * @uav: the units that a chip has by default
- * @modes: run modes that exist
- * @tod: one word is a copy of the time base
- * @units: how @uav tells that a unit exists
- * @clocks: the events that are not 0 by themselves
+ * @uav: default availability vector
+ * @modes: number of run modes
+ * @tod: whether a word shows the time base of the last post
+ * @units: fields of the availability vector
+ * @clocks: events that count time
  */
 typedef struct PnvImcNestModel {
     uint64_t uav;
@@ -187,42 +195,46 @@ typedef struct PnvImcNestModel {
 extern const PnvImcNestModel pnv_imc_nest_p9, pnv_imc_nest_p10;
 extern const MemoryRegionOps pnv_imc_nest_ops;
 
-/* Fill in what the model knows of the events in the catalog, and make words. */
+/* Find the clocks and the fields of the events, and allocate words. */
 void pnv_imc_nest_create(PnvImc *imc);
 void pnv_imc_nest_destroy(PnvImc *imc);
 
-/* The events and the time since when they are counted have changed. */
-void pnv_imc_nest_update(PnvImc *imc);
+/* Take over a new list of synthetic events. */
+void pnv_imc_nest_set_synthetic(PnvImc *imc);
 
-/* The state in which the microcode is when it has started */
+/* Put the microcode into the state after its start. */
 void pnv_imc_nest_reset(PnvImc *imc);
 
-/* What the control block shows as status: 1 runs, 2 paused, 3 and 4 errors */
+/* Status word of the control block: 1 runs, 2 paused, 3 and 4 errors */
 uint64_t pnv_imc_nest_status(PnvImc *imc);
 
 void pnv_imc_nest_set_uav(PnvImc *imc, uint64_t uav);
 
-/* Add to a word as a post does; carries are lost at 2^64. */
+/* Add to a word as a post does, modulo 2^64. */
 void pnv_imc_nest_add(PnvImc *imc, uint32_t offset, uint64_t value);
 
-/* Is this word a header or a trailer, or not for counters at all? */
+/* Whether this word is no counter: part of a frame, or of the control block */
 bool pnv_imc_nest_reserved(PnvImc *imc, uint32_t offset);
 
-/* Set what is wrong with each group. */
+/* Set the fault of each group. */
 void pnv_imc_nest_set_faults(PnvImc *imc, const PnvImcFault *fault);
 
 /*
- * What threads have done
+ * Values of events, from totals of threads
  */
 
-/* What perf calls a big core has two cores for firmware */
+/* A big core, which firmware sees as two cores, has this many threads. */
 #define PNV_IMC_THREADS             8
 
-/* What is known of a thread: totals that only grow */
+/* States of a thread, MSR[HV] << 1 | MSR[PR] */
+#define PNV_IMC_DOMAINS             4
+
+/* Totals of a thread, which never decrease */
 typedef enum PnvImcTotal {
-    PNV_IMC_INSNS,      /* by MSR[HV] << 1 | MSR[PR] */
-    PNV_IMC_RUN_INSNS = PNV_IMC_INSNS + 4,      /* with CTRL[RUN] */
-    PNV_IMC_LARX,
+    PNV_IMC_INSNS,                              /* by domain */
+    PNV_IMC_RUN_INSNS = PNV_IMC_INSNS + PNV_IMC_DOMAINS,
+                                                /* with CTRL[RUN], by domain */
+    PNV_IMC_LARX = PNV_IMC_RUN_INSNS + PNV_IMC_DOMAINS,
     PNV_IMC_STCX,
     PNV_IMC_STCX_FAIL,
     PNV_IMC_TLBIE,
@@ -230,24 +242,24 @@ typedef enum PnvImcTotal {
     PNV_IMC_INT_HYP,
     PNV_IMC_INT_EBB,
     PNV_IMC_INT_DOORBELL,
-    PNV_IMC_BUSY_NS,    /* not halted */
-    PNV_IMC_RUN_NS,     /* and with CTRL[RUN] */
+    PNV_IMC_BUSY_NS,    /* time not halted */
+    PNV_IMC_RUN_NS,     /* time not halted, with CTRL[RUN] */
     PNV_IMC_TOTALS
 } PnvImcTotal;
 
-/* What events can count, see pnv_imc_count.c */
-#define PNV_IMC_VALUES              40
+/* Values that events can count, and banks of each, see pnv_imc_count.c */
+#define PNV_IMC_VALUES              41
 #define PNV_IMC_BANKS               3
 
 typedef uint64_t PnvImcValues[PNV_IMC_VALUES][PNV_IMC_BANKS];
 
 /**
- * PnvImcMeter: what some threads of a core do between two looks
- * @cpu: the threads
- * @threads: the number of these
- * @core_threads: how many threads the core has
- * @since_ns: when it was looked at last
- * @seen: the totals of each thread then
+ * PnvImcMeter: totals of some threads of a core at the last reading
+ * @cpu: the threads that the meter covers
+ * @threads: number of these threads
+ * @core_threads: number of all threads of the core
+ * @since_ns: time of the last reading, ns of virtual time
+ * @seen: totals of each thread at the last reading
  */
 typedef struct PnvImcMeter {
     PowerPCCPU *cpu[PNV_IMC_THREADS];
@@ -257,14 +269,14 @@ typedef struct PnvImcMeter {
     uint64_t seen[PNV_IMC_THREADS][PNV_IMC_TOTALS];
 } PnvImcMeter;
 
-/* Find what the events of an array count, by their names. */
+/* Find the values that the events of an array count, by their names. */
 void pnv_imc_count_resolve(GArray *events);
 
-/* Forget what threads have done until now. */
+/* Make a first reading, which later ones are compared with. */
 void pnv_imc_count_start(PnvImcMeter *meter);
 
-/* Add to @value what they have done since the last look. */
-void pnv_imc_count_take(PnvImcMeter *meter, PnvImcValues value);
+/* Make a reading; add the differences from the last one to @value. */
+void pnv_imc_count_read(PnvImcMeter *meter, PnvImcValues value);
 
 static inline bool pnv_imc_is_known(const PnvImcEvent *e)
 {
@@ -277,22 +289,22 @@ static inline uint64_t pnv_imc_value(const PnvImcEvent *e,
     return value[e->value][e->bank];
 }
 
-/* The frequency of a clock that nothing stops, or 0 for other events */
+/* Frequency of an event that counts time whatever threads do; 0 for others */
 uint32_t pnv_imc_count_hz(const PnvImcEvent *e);
 
 /*
  * Counters in the guest's memory
  */
 
-/* An area of a core or of a thread: lines, of which four dwords can count */
+/* The area of a core or of a thread has lines with four counters each. */
 #define PNV_IMC_PAGE_SIZE           0x2000
 #define PNV_IMC_PAGE_LINE           64
 #define PNV_IMC_PAGE_CPMC1          0x18
 
 /**
- * PnvImcPage: such an area
- * @addr: where it is
- * @bad: there is no memory, and that was said
+ * PnvImcPage: the area of a core or of a thread
+ * @addr: its address; 0 for none
+ * @bad: no memory is there, and a message was logged
  * @rest: events that are not yet in memory, by event
  */
 typedef struct PnvImcPage {
@@ -302,24 +314,33 @@ typedef struct PnvImcPage {
 } PnvImcPage;
 
 /**
- * pnv_imc_map: find memory of the guest
- * @cache: to be destroyed if there is some
- * @addr: where
- * @size: how much
+ * pnv_imc_map: map a range of guest memory
+ * @cache: the mapping; destroy it only if the function returns true
+ * @addr: start of the range
+ * @size: size of the range
  *
- * Returns: whether all of it is RAM, and nothing else
+ * Returns: whether the whole range is RAM
  */
 bool pnv_imc_map(MemoryRegionCache *cache, hwaddr addr, hwaddr size);
 
+/* Add to @page->rest. Cap the sum: a wrapped one would look like few events. */
+static inline void pnv_imc_page_collect(PnvImcPage *page, unsigned event,
+                                        uint64_t value)
+{
+    if (uadd64_overflow(page->rest[event], value, &page->rest[event])) {
+        page->rest[event] = UINT64_MAX;
+    }
+}
+
 /**
- * pnv_imc_page_add: add to counters
- * @page: whose
- * @events: array of the events that @page->rest belongs to
- * @tb: time base, which each line that changes shows
+ * pnv_imc_page_add: move events from @page->rest to the counters in memory
+ * @page: the area
+ * @events: the events that @page->rest is indexed by
+ * @tb: time base to store in each line with a counter that changes
  *
- * What is too little for a count stays in @page->rest.
+ * Events that are too few for a count stay in @page->rest.
  *
- * Returns: whether there is memory; if not, nothing is kept
+ * Returns: whether the area is in RAM; if not, whole counts are lost
  */
 bool pnv_imc_page_add(PnvImcPage *page, GArray *events, uint64_t tb);
 
@@ -356,13 +377,13 @@ bool pnv_imc_page_add(PnvImcPage *page, GArray *events, uint64_t tb);
 typedef struct PnvImcEngine PnvImcEngine;
 
 /**
- * PnvImcPost: counters of a core or of a thread
- * @active: an engine adds to them
+ * PnvImcPost: posting for a core or for a thread
+ * @active: whether counters are posted
  * @area: PNV_IMC_CORE or PNV_IMC_THREAD
  * @unit: number of the core in its chip, or PIR of the thread
- * @posts: how often that was done since they are active
- * @meter: what is counted
- * @page: where
+ * @posts: number of posts since @active became true
+ * @meter: the threads that are counted
+ * @page: the counters
  */
 typedef struct PnvImcPost {
     bool active;
@@ -375,22 +396,23 @@ typedef struct PnvImcPost {
 
 /**
  * PnvImcSampler: the trace of a thread
- * @record: where the next record goes
- * @looks: the thread looks whether a sample is due, or will soon begin to
- * @next_ns: when the next one is; 0 if the first look has to tell
- * @look_ns: when it looked last, and
- * @look_insns: how much it had executed then
- * @bad: there is no memory for it, and that was said
- * @meter: what is counted
- * @count: CPMC1 to 4 since the first record
- * @sampled: the one that decides about samples, at the last sample
+ * @record: index of the next record
+ * @checking: the thread checks now and then whether a sample is due, or work is
+ *            queued that starts the checks
+ * @next_ns: time of the next sample, ns of virtual time; 0 before the first check
+ * @check_ns: time of the last check, ns of virtual time
+ * @check_insns: instructions of the thread at the last check
+ * @bad: no memory is there for records, and a message was logged
+ * @meter: the thread, for CPMC1 to 4
+ * @count: CPMC1 to 4 since the trace began
+ * @sampled: the counter that decides about samples, at the last sample
  */
 typedef struct PnvImcSampler {
     uint32_t record;
-    bool looks;
+    bool checking;
     int64_t next_ns;
-    int64_t look_ns;
-    uint64_t look_insns;
+    int64_t check_ns;
+    uint64_t check_insns;
     bool bad;
     PnvImcMeter meter;
     uint64_t count[PNV_IMC_TRACE_COUNTERS];
@@ -399,12 +421,12 @@ typedef struct PnvImcSampler {
 
 /**
  * PnvImcThread: a thread of a core
- * @engine: of its core
+ * @engine: engine of its core
  * @cpu: the thread
  * @post: its own counters
  * @sampler: its trace
- * @want: its instructions should be counted, and
- * @counts: they are
+ * @want: whether its instructions are to be counted
+ * @counts: whether they are, since the thread last reached the end of a block
  */
 typedef struct PnvImcThread {
     PnvImcEngine *engine;
@@ -416,16 +438,16 @@ typedef struct PnvImcThread {
 } PnvImcThread;
 
 /**
- * PnvImcEngine: what counts for a core
- * @imc: of the chip
- * @core: the number of the core; the first one of a big core
- * @run: HTM_MODE says so
- * @pdbar: PDBAR, as far as it is an address
+ * PnvImcEngine: the engine of a core, or of both cores of a big core
+ * @imc: the device of the chip
+ * @core: number of the core in its chip; of a big core, the first one's
+ * @run: bit 4 of HTM_MODE
+ * @pdbar: address in PDBAR
  * @trace: TRACE_IMC
- * @selected: the events of CPMC1 to 4 in the trace, or NULL
+ * @selected: events of CPMC1 to 4 in the trace; NULL if not countable
  * @thread: the threads
- * @threads: how many
- * @post: the counters of the core
+ * @threads: number of threads
+ * @post: counters of the core
  */
 struct PnvImcEngine {
     PnvImc *imc;
@@ -441,7 +463,7 @@ struct PnvImcEngine {
 
 /**
  * PnvImcCore: the registers of a core
- * @engine: which the cores of a big core share
+ * @engine: its engine; the cores of a big core share one
  */
 typedef struct PnvImcCore {
     PnvImcEngine *engine;
@@ -457,9 +479,9 @@ typedef struct PnvImcCore {
 
 /**
  * PnvImcCoreModel: what differs between generations
- * @event_mask: where that is in the chiplet of the core
- * @htm_mode: where that is in the chiplet of the quad, for each of its cores
- * @msr: records of the trace have MSR[HV] and MSR[PR]
+ * @event_mask: SCOM address of EVENT_MASK in the chiplet of the core
+ * @htm_mode: SCOM addresses of HTM_MODE in the chiplet of the quad, by core
+ * @msr: whether records of the trace have MSR[HV] and MSR[PR]
  */
 typedef struct PnvImcCoreModel {
     uint32_t event_mask;
@@ -474,38 +496,45 @@ void pnv_imc_core_destroy(PnvImc *imc);
 /* Stop all engines, without a last post, and forget all addresses. */
 void pnv_imc_core_reset(PnvImc *imc);
 
+/* Post everything that was counted until now. */
+void pnv_imc_core_post(PnvImc *imc);
+
 /**
  * pnv_imc_core_add: add to counters with the next post
- * @imc: the chip
+ * @imc: the device of the chip
  * @area: PNV_IMC_CORE or PNV_IMC_THREAD
  * @event: index of the event in the array
  * @unit: number of the core or PIR of the thread, -1 for all
- * @count: how much, in events
+ * @count: number of events to add
  *
- * Returns: how many cores or threads are counting, and so have got it
+ * Returns: number of cores or threads that are counting, and get @count
  */
 unsigned pnv_imc_core_add(PnvImc *imc, PnvImcArea area, unsigned event,
                           int64_t unit, uint64_t count);
 
-/* What each engine does, as a list for QMP */
+/* State of each engine, as a list for QMP */
 QList *pnv_imc_core_query(PnvImc *imc);
 
+/* LDBAR without an address counts and samples nothing. */
 static inline bool pnv_imc_is_traced(const PnvImcThread *t)
 {
-    return t->engine->run && (t->cpu->env.spr[SPR_LDBAR] & PNV_IMC_LDBAR_TRACE);
+    uint64_t ldbar = t->cpu->env.spr[SPR_LDBAR];
+
+    return t->engine->run && (ldbar & PNV_IMC_LDBAR_TRACE) &&
+           (ldbar & PNV_IMC_LDBAR_ADDR);
 }
 
 /*
  * The trace
  */
 
-/* The time of a record, or which counters it has, has changed. */
+/* Look up the events that TRACE_IMC selects, and restart all traces. */
 void pnv_imc_trace_select(PnvImcEngine *engine);
 
-/* Begin with the first record. */
-void pnv_imc_trace_start(PnvImcThread *thread);
+/* Restart the trace of a thread with the first record. */
+void pnv_imc_trace_restart(PnvImcThread *thread);
 
-/* Whether there are samples has changed. */
+/* Let traced threads check for due samples; the others stop by themselves. */
 void pnv_imc_trace_update(PnvImcEngine *engine);
 
 /*
@@ -523,10 +552,10 @@ struct PnvImcClass {
 };
 
 /**
- * PnvImcMadeUp: values that the user wants in an area
- * @list: the events
- * @demo: all words, each with a rate of its own (nest only)
- * @pending: what was asked for until names are known
+ * PnvImcMadeUp: synthetic events of an area
+ * @list: the parsed list; NULL for none
+ * @demo: every event that is no clock has a rate of its own (nest only)
+ * @pending: the property before realize(), when no names are known yet
  */
 typedef struct PnvImcMadeUp {
     PmuSynthetic *list;
@@ -538,18 +567,19 @@ typedef struct PnvImcMadeUp {
  * PnvImc: the counters of a chip
  * @chip: the chip
  * @catalog: file with the events, NULL for QEMU's
- * @uav: the units that there are from the next reset on
- * @events: by area
- * @synthetic: by area
- * @nest_mr: the counters in HOMER
- * @nest: what is behind them
- * @nest_fault: which of its groups are in trouble
- * @post_period_ns: virtual time between posts
- * @trace_min_period_ns: virtual time between samples, at least
- * @poster: runs while something is posted
+ * @uav: availability vector that the user has set; a change acts at once, and a
+ *       reset restores it in the control block
+ * @events: array of events, by area
+ * @synthetic: synthetic events, by area
+ * @nest_mr: region with the nest counters, mapped over HOMER
+ * @nest: state of the nest counters
+ * @nest_fault: the property "nest-fault"
+ * @post_period_ns: virtual time between posts of cores and threads
+ * @trace_min_period_ns: least virtual time between samples
+ * @poster: timer of posts; armed only while an engine counts
  * @cores: registers of the cores
- * @engines: of PnvImcEngine
- * @blocker: why there is no migration
+ * @engines: array of PnvImcEngine
+ * @blocker: reason why the machine cannot be migrated
  */
 struct PnvImc {
     SysBusDevice parent_obj;

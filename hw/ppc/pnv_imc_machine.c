@@ -39,24 +39,18 @@ static PnvHomer *pnv_imc_homer(PnvChip *chip)
 }
 
 /*
- * Stock HOMERs are outside of the memory that the device tree describes, so
- * that Linux does not map them. Here they are at the end of each chip's RAM,
- * as on real machines; below a multiple of 16 MiB, because Linux rounds the
- * end of memory down to that. A chip with less RAM than this leaves room for
- * has its HOMER in chip 0, which always has 1 GiB.
+ * In stock QEMU, HOMER is outside of the memory that the device tree describes,
+ * so that Linux does not map it. Here it is at the end of each chip's RAM, as on
+ * real machines; below a multiple of 16 MiB, because Linux rounds the end of
+ * memory down to one. If a chip has less than 64 MiB, its HOMER is in the RAM of
+ * chip 0, which always has 1 GiB.
  */
 void pnv_imc_place_homer(PnvMachineState *pnv, PnvChip *chip)
 {
-    MemoryRegion *ram = MACHINE(pnv)->ram;
     uint64_t base, end;
 
     if (!pnv->imc) {
         return;
-    }
-    if (chip == pnv->chips[0]) {
-        /* HOMER is to be on top of it */
-        memory_region_del_subregion(get_system_memory(), ram);
-        memory_region_add_subregion_overlap(get_system_memory(), 0, ram, -1);
     }
     if (chip->ram_size >= 64 * MiB) {
         end = chip->ram_start + chip->ram_size;
@@ -71,18 +65,24 @@ void pnv_imc_place_homer(PnvMachineState *pnv, PnvChip *chip)
 
 void pnv_imc_create(PnvMachineState *pnv, PnvChip *chip)
 {
+    PnvHomer *homer;
     DeviceState *dev;
 
     if (!pnv->imc) {
         return;
     }
+    homer = pnv_imc_homer(chip);
+    /* The chip has mapped HOMER with the priority of the RAM below it. */
+    memory_region_del_subregion(get_system_memory(), &homer->mem);
+    memory_region_add_subregion_overlap(get_system_memory(), homer->base,
+                                        &homer->mem, 1);
+
     dev = qdev_new(object_dynamic_cast(OBJECT(chip), TYPE_PNV10_CHIP) ?
                    TYPE_PNV10_IMC : TYPE_PNV9_IMC);
     object_property_add_child(OBJECT(chip), "imc", OBJECT(dev));
     object_property_set_link(OBJECT(dev), "chip", OBJECT(chip), &error_abort);
     sysbus_realize_and_unref(SYS_BUS_DEVICE(dev), &error_fatal);
-    memory_region_add_subregion_overlap(&pnv_imc_homer(chip)->mem,
-                                        PNV_IMC_NEST_OFFSET,
+    memory_region_add_subregion_overlap(&homer->mem, PNV_IMC_NEST_OFFSET,
                                         &PNV_IMC(dev)->nest_mr, 1);
 }
 

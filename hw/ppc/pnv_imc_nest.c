@@ -2,11 +2,11 @@
  * PowerNV in-memory collection counters: the nest
  *
  * On real chips, microcode on an engine of the on-chip controller (OCC) reads
- * the PMUs of the nest units every 2^speed ms and adds what it finds to 64-bit
+ * the PMUs of the nest units every 2^speed ms and adds their counts to 64-bit
  * big-endian words in HOMER. The host sees only that memory: counters, framed
  * in groups by a header and a trailer that tell torn reads, and a control
- * block. Here all of it is computed when somebody looks: nothing polls, and no
- * timer runs.
+ * block. This model computes the words when they are read: nothing polls, and
+ * no timer runs.
  *
  *   microcode runs        |-----------|    |------------------|
  *   posts (2^speed ms)      ^   ^   ^          ^   ^   ^   ^
@@ -18,11 +18,10 @@
  *  - the status is never 0 ("initializing"), not even for a moment: firmware
  *    takes that for absent microcode and gives up;
  *  - commands that do not exist pause, as in newer microcode, and are consumed;
- *  - an error status goes away when the word that caused it is mended, and a
- *    bad speed is told before a bad mode; a change of speed starts nothing
- *    that is paused;
- *  - a vector of 0 is taken as it is, and means that no unit exists: the
- *    default is put in only at a reset;
+ *  - an error status ends when the guest corrects the word that caused it. If
+ *    both speed and mode are bad, the status tells the bad speed. A change of
+ *    speed does not resume counters that are paused;
+ *  - a vector of 0 means that no unit exists; only a reset restores the default;
  *  - all groups are posted at the chosen speed, and between two groups of one
  *    post there is no gap.
  *
@@ -63,15 +62,15 @@
 #define TOD_OFFSET              0x748
 
 /**
- * PnvImcUnit: how the availability vector tells that units exist
- * @name: of the units, with their number as %u
- * @count: how many there are
+ * PnvImcUnit: fields of the availability vector for units of one kind
+ * @name: name of the units, with their number as %u
+ * @count: number of units
  * @bit: first bit of unit 0, counted from the left
- * @width: of the field
- * @step: bits to the next unit
- * @value: of the field if the unit exists; 0 for any but 0
+ * @width: width of the field of a unit
+ * @step: bits from a unit to the next
+ * @value: value of the field if the unit exists; 0: any value but 0
  *
- * From skiboot's hw/imc.c. Units that are not here always exist.
+ * From skiboot's hw/imc.c. Units without an entry always exist.
  */
 struct PnvImcUnit {
     const char *name;
@@ -102,7 +101,7 @@ static const PnvImcUnit units_p9[] = {
     { }
 };
 
-/* A link is one of three things, which a field of three bits tells */
+/* A link is an xlink, an alink or an otl, as a field of three bits tells. */
 static const PnvImcUnit units_p10[] = {
     { "pb", 1, 0, 1 },
     { "mcs01", 1, 1, 2 },
@@ -124,7 +123,7 @@ static const PnvImcUnit units_p10[] = {
 
 /**
  * PnvImcClock: events that count a clock
- * @unit: how the names of the units begin
+ * @unit: prefix of the names of the units
  * @event: pattern of the events
  * @hz: frequency, in virtual time; a multiple of 1000
  *
@@ -240,7 +239,7 @@ void pnv_imc_nest_destroy(PnvImc *imc)
     g_clear_pointer(&imc->nest.others, g_hash_table_unref);
 }
 
-/* A word, or NULL if it is behind the groups and nobody has asked for it yet */
+/* A word; NULL for a word after the groups that does not exist yet */
 static PnvImcWord *find_word(PnvImcNest *n, uint32_t offset)
 {
     if (offset < n->groups * PNV_IMC_GROUP_SIZE) {
@@ -249,7 +248,7 @@ static PnvImcWord *find_word(PnvImcNest *n, uint32_t offset)
     return g_hash_table_lookup(n->others, GUINT_TO_POINTER(offset));
 }
 
-static PnvImcWord *need_word(PnvImcNest *n, uint32_t offset)
+static PnvImcWord *find_or_add_word(PnvImcNest *n, uint32_t offset)
 {
     PnvImcWord *w = find_word(n, offset);
 
@@ -261,7 +260,7 @@ static PnvImcWord *need_word(PnvImcNest *n, uint32_t offset)
     return w;
 }
 
-/* Call @each for all words that there are. */
+/* Call @each for all words that exist. */
 static void for_each_word(PnvImcNest *n, void (*each)(PnvImcWord *, uint64_t),
                           uint64_t arg)
 {
@@ -308,8 +307,8 @@ static uint64_t period_ms(PnvImcNest *n)
     return n->speed <= SPEED_MAX ? 1ULL << n->speed : 1;
 }
 
-/* Make the posts that are due. */
-static uint64_t posts(PnvImc *imc)
+/* Update @posts to the number of posts due by now, and return it. */
+static uint64_t update_posts(PnvImc *imc)
 {
     PnvImcNest *n = &imc->nest;
 
@@ -326,21 +325,24 @@ static uint64_t posts(PnvImc *imc)
     return n->posts;
 }
 
-/* Before anything changes that decides whether or how fast it posts */
-static void settle(PnvImc *imc)
+/*
+ * Add the running time until now to @ran_ns. Call this before the status or the
+ * speed changes.
+ */
+static void update_running_time(PnvImc *imc)
 {
     PnvImcNest *n = &imc->nest;
     int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 
-    posts(imc);
+    update_posts(imc);
     if (pnv_imc_nest_status(imc) == STATUS_RUNNING) {
         n->ran_ns += now - n->start_ns;
     }
     n->start_ns = now;
 }
 
-/* What a word holds after @now posts, and what is left of the division */
-static uint64_t counter(PnvImcWord *w, uint64_t now, uint32_t *rest)
+/* The value of a word after @now posts; @rest: events too few for a count */
+static uint64_t word_value(PnvImcWord *w, uint64_t now, uint32_t *rest)
 {
     uint64_t lo, hi;
 
@@ -355,18 +357,29 @@ static uint64_t counter(PnvImcWord *w, uint64_t now, uint32_t *rest)
     return w->base + lo;
 }
 
-/* Before anything changes that a word depends on */
-static void settle_word(PnvImcWord *w, uint64_t now)
+/* Compute @base for @now. Call this before other fields or the value change. */
+static void rebase_word(PnvImcWord *w, uint64_t now)
 {
-    w->base = counter(w, now, &w->rest);
+    w->base = word_value(w, now, &w->rest);
     w->mark = now;
 }
 
-static void stop_word(PnvImcWord *w, uint64_t now)
+static uint64_t made_up_amount(const PnvImcWord *w, uint64_t period_ms)
 {
-    settle_word(w, now);
-    w->amount = 0;
+    return w->fixed + w->per_ms * period_ms;
+}
+
+static void forget_made_up(PnvImcWord *w, uint64_t unused)
+{
+    w->fixed = 0;
+    w->per_ms = 0;
+}
+
+/* What a word counts that belongs to no event */
+static void reset_amount(PnvImcWord *w, uint64_t period_ms)
+{
     w->scale = 1;
+    w->amount = made_up_amount(w, period_ms);
 }
 
 static void clear_word(PnvImcWord *w, uint64_t unused)
@@ -395,45 +408,20 @@ bool pnv_imc_nest_reserved(PnvImc *imc, uint32_t offset)
            is_tod(imc, offset);
 }
 
-static uint64_t synthetic_amount(PnvImc *imc, uint32_t offset, uint32_t scale)
-{
-    const PmuSyntheticSample sample = {
-        .event = offset,
-        .unit = imc->chip->chip_id,
-        .window_ns = period_ms(&imc->nest) * SCALE_MS,
-    };
-    uint64_t amount = 0;
-
-    if (imc->synthetic[PNV_IMC_NEST].demo) {
-        /* A number of its own for every word of every chip, in each ms */
-        return (offset / 8 + 512ULL * sample.unit) * scale *
-               period_ms(&imc->nest);
-    }
-    pmu_synthetic_value(imc->synthetic[PNV_IMC_NEST].list, &sample, &amount);
-    return amount;
-}
-
-void pnv_imc_nest_update(PnvImc *imc)
+/*
+ * Apply a change of the speed, the vector, or the made-up values to all words.
+ * Their values stay, but posts add other amounts from now on.
+ */
+static void update_words(PnvImc *imc)
 {
     GArray *events = imc->events[PNV_IMC_NEST];
     PnvImcNest *n = &imc->nest;
-    uint64_t now = posts(imc);
     const PnvImcEvent *e = (PnvImcEvent *)events->data;
+    uint64_t ms = period_ms(n);
     unsigned i;
 
-    for_each_word(n, stop_word, now);
-    for (i = 0; imc->synthetic[PNV_IMC_NEST].list && i < PNV_IMC_CB_OFFSET;
-         i += 8) {
-        uint64_t amount = synthetic_amount(imc, i, 1);
-
-        if (amount && !pnv_imc_nest_reserved(imc, i)) {
-            PnvImcWord *w = need_word(n, i);
-
-            w->mark = now;
-            w->amount = amount;
-        }
-    }
-
+    for_each_word(n, rebase_word, update_posts(imc));
+    for_each_word(n, reset_amount, ms);
     for (i = 0; i < events->len; i++) {
         PnvImcWord *w = &n->words[e[i].offset / 8];
 
@@ -443,27 +431,60 @@ void pnv_imc_nest_update(PnvImc *imc)
 
     for (i = 0; i < events->len; i++) {
         PnvImcWord *w = &n->words[e[i].offset / 8];
-        uint64_t hz = e[i].hz;
+        bool shared = (i > 0 && e[i - 1].offset == e[i].offset) ||
+                      (i + 1 < events->len && e[i + 1].offset == e[i].offset);
 
-        /* Units can share a word, which then counts if any of them exists */
+        /* A word that units share counts if any of them exists. */
         if (pnv_imc_nest_reserved(imc, e[i].offset) ||
             !unit_exists(imc, &e[i])) {
             continue;
         }
-        /* But it counts no clock: that of which unit? */
-        if ((i > 0 && e[i - 1].offset == e[i].offset) ||
-            (i + 1 < events->len && e[i + 1].offset == e[i].offset)) {
-            hz = 0;
-        }
-        if (hz) {
-            w->amount = hz / 1000 * period_ms(n);
+        /* It counts no clock: each unit has a clock of its own. */
+        if (e[i].hz && !shared) {
+            w->amount = e[i].hz / 1000 * ms;
+        } else if (imc->synthetic[PNV_IMC_NEST].demo) {
+            /* Another rate for each word of each chip */
+            w->amount = (e[i].offset / 8 + 512ULL * imc->chip->chip_id) *
+                        w->scale * ms;
         } else {
-            w->amount = synthetic_amount(imc, e[i].offset, w->scale);
+            w->amount = made_up_amount(w, ms);
         }
     }
 }
 
-static void clear(PnvImc *imc)
+/*
+ * Look up the made-up values once: the guest can change the speed often, and
+ * the list can be long. Without noise and ramp, a value is a straight line over
+ * the time since the last post.
+ */
+void pnv_imc_nest_set_synthetic(PnvImc *imc)
+{
+    PmuSynthetic *list = imc->synthetic[PNV_IMC_NEST].list;
+    PnvImcNest *n = &imc->nest;
+    PmuSyntheticSample sample = { .unit = imc->chip->chip_id };
+    uint64_t one, two;
+    unsigned i;
+
+    for_each_word(n, forget_made_up, 0);
+    for (i = 0; list && i < PNV_IMC_CB_OFFSET; i += 8) {
+        PnvImcWord *w;
+
+        sample.event = i;
+        sample.window_ns = SCALE_MS;
+        if (pnv_imc_nest_reserved(imc, i) ||
+            !pmu_synthetic_value(list, &sample, &one)) {
+            continue;
+        }
+        sample.window_ns = 2 * SCALE_MS;
+        pmu_synthetic_value(list, &sample, &two);
+        w = find_or_add_word(n, i);
+        w->per_ms = two - one;
+        w->fixed = one - w->per_ms;
+    }
+    update_words(imc);
+}
+
+static void clear_counters(PnvImc *imc)
 {
     PnvImcNest *n = &imc->nest;
     unsigned i;
@@ -487,22 +508,22 @@ void pnv_imc_nest_reset(PnvImc *imc)
     n->mode_state = 0;
     n->uav = imc->uav;
     n->start_ns = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
-    clear(imc);
-    pnv_imc_nest_update(imc);
+    clear_counters(imc);
+    update_words(imc);
 }
 
 void pnv_imc_nest_set_uav(PnvImc *imc, uint64_t uav)
 {
     imc->nest.uav = uav;
-    pnv_imc_nest_update(imc);
+    update_words(imc);
 }
 
 void pnv_imc_nest_add(PnvImc *imc, uint32_t offset, uint64_t value)
 {
-    need_word(&imc->nest, offset)->base += value;
+    find_or_add_word(&imc->nest, offset)->base += value;
 }
 
-/* A word of a group that has been posted @now times */
+/* The value of a word after @now posts */
 static uint64_t posted_word(PnvImc *imc, uint32_t offset, uint64_t now)
 {
     PnvImcNest *n = &imc->nest;
@@ -515,7 +536,7 @@ static uint64_t posted_word(PnvImc *imc, uint32_t offset, uint64_t now)
     if (is_tod(imc, offset)) {
         return muldiv64(n->tod_ns, PNV_TIMEBASE_FREQ, NANOSECONDS_PER_SECOND);
     }
-    return w ? counter(w, MAX(now, w->mark), &rest) : 0;
+    return w ? word_value(w, MAX(now, w->mark), &rest) : 0;
 }
 
 static PnvImcGroup *find_group(PnvImcNest *n, uint32_t offset)
@@ -529,7 +550,7 @@ static uint64_t group_word(PnvImc *imc, uint32_t offset)
 {
     PnvImcGroup *group = find_group(&imc->nest, offset);
     uint32_t in_group = offset % PNV_IMC_GROUP_SIZE;
-    uint64_t now = posts(imc);
+    uint64_t now = update_posts(imc);
 
     if (!group) {
         return posted_word(imc, offset, now);
@@ -537,7 +558,7 @@ static uint64_t group_word(PnvImc *imc, uint32_t offset)
     if (group->fault == PNV_IMC_FAULT_LATE) {
         return group->late[in_group / 8];
     }
-    /* In the middle of a post: the second half is as it was before */
+    /* As in the middle of a post: the second half lacks the last one. */
     if (group->fault == PNV_IMC_FAULT_TORN && now &&
         in_group >= PNV_IMC_GROUP_SIZE / 2) {
         now--;
@@ -548,7 +569,7 @@ static uint64_t group_word(PnvImc *imc, uint32_t offset)
 void pnv_imc_nest_set_faults(PnvImc *imc, const PnvImcFault *fault)
 {
     PnvImcNest *n = &imc->nest;
-    uint64_t now = posts(imc);
+    uint64_t now = update_posts(imc);
     unsigned i, j;
 
     for (i = 0; i < n->groups; i++) {
@@ -596,7 +617,7 @@ static void command(PnvImc *imc, uint64_t value)
         break;
     case COMMAND_CLEAR:
         imc->nest.run = true;
-        clear(imc);
+        clear_counters(imc);
         break;
     default:
         qemu_log_mask(LOG_GUEST_ERROR, "pnv-imc: chip %u: bad command 0x%"
@@ -612,7 +633,7 @@ static void write_word(PnvImc *imc, uint32_t offset, uint64_t value)
 {
     PnvImcNest *n = &imc->nest;
 
-    settle(imc);
+    update_running_time(imc);
     switch (offset) {
     case CB_STATUS:
     case CB_MODE_STATE:
@@ -625,8 +646,8 @@ static void write_word(PnvImc *imc, uint32_t offset, uint64_t value)
     case CB_SPEED:
         if (value != n->speed) {
             n->speed = value;
-            clear(imc);
-            pnv_imc_nest_update(imc);
+            clear_counters(imc);
+            update_words(imc);
         }
         break;
     case CB_UAV:
@@ -647,9 +668,9 @@ static void write_word(PnvImc *imc, uint32_t offset, uint64_t value)
                           offset);
         } else {
             PnvImcGroup *group = find_group(n, offset);
-            PnvImcWord *w = need_word(n, offset);
+            PnvImcWord *w = find_or_add_word(n, offset);
 
-            settle_word(w, n->posts);
+            rebase_word(w, n->posts);
             w->base = value;
             if (group) {
                 group->late[offset % PNV_IMC_GROUP_SIZE / 8] = value;

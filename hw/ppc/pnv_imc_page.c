@@ -6,7 +6,8 @@
  *   dword   0    1   2   3      4      5      6      7
  *           TB   -   -   CPMC1  CPMC2  CPMC3  CPMC4  TB
  *
- * Counters are added to, never set: software looks at them before and behind.
+ * The engine adds to counters and never sets them: software reads a counter at
+ * the start and at the end of a measurement, and takes the difference.
  *
  * Copyright (c) qemu-pmu developers
  *

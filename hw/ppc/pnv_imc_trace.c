@@ -1,40 +1,46 @@
 /*
  * PowerNV in-memory collection counters: the trace
  *
- * While a core's engine runs, a thread with LDBAR[1] is sampled: whenever one
- * of its four counters has counted as much as TRACE_IMC says, a record of
- * eight big-endian dwords goes into the buffer at LDBAR:
+ * While a core's engine runs, a thread with LDBAR[1] is sampled. A thread has
+ * four counters, CPMC1 to 4; TRACE_IMC selects one of them, and a period. Each
+ * time that this counter has advanced by the period, the engine stores a record
+ * of eight big-endian dwords in the buffer at LDBAR:
  *
  *   dword   0    1    2    3 to 6       7
  *           TB   IP   MSR  CPMC1 to 4   TB, 42 bits
  *
  * TRACE_IMC has, from the left:
  *
- *   SAMPSEL    which of CPMC1 to 4 it is
- *   CPMC_LOAD  what that begins with: 2^32 less what it has to count
- *   CPMC1SEL, CPMC2SEL   line of the catalog's core area whose CPMC1 or CPMC2
- *              is counted. CPMC3 and 4 always count those of line 0. (So
- *              firmware's selections are the 32 MHz clock on both generations.)
+ *   SAMPSEL    n: CPMC(n+1) decides about samples
+ *   CPMC_LOAD  start value of that counter: 2^32 - period
+ *   CPMC1SEL, CPMC2SEL   events of CPMC1 and CPMC2
  *   BUFFERSIZE n: the buffer has 4096 << n records
  *
- * Behind the last record comes the first one again, without notice; a write of
- * LDBAR and a start of the engine begin with the first one, too. The bits of
- * MSR are HV and PR, at the left, on POWER10; POWER9 has none.
+ * After the last record of the buffer, the engine overwrites the first one,
+ * without notice. A write of LDBAR, and a start of the engine, restart with the
+ * first record. POWER10 stores MSR[HV] and MSR[PR] in bits 0 and 1 of dword 2;
+ * POWER9 stores 0.
  *
- * A thread takes its samples itself: it looks at the clock, or at the counter,
- * whenever it has executed about as much as is needed for the next one. So the
- * main loop has nothing to do, and no thread is kicked.
+ * Each thread takes its own samples, with a deadline in instructions: it
+ * estimates from its speed how many instructions it executes until the next
+ * sample is due, and checks then. So the main loop is not involved, and no
+ * thread is interrupted by another one.
  *
  * Decisions of our own:
+ *  - CPMC1SEL and CPMC2SEL are numbers of lines in the catalog's core area, and
+ *    CPMC3 and CPMC4 always count those of line 0. No public text says so; with
+ *    this reading, the values that firmware writes select the 32 MHz clock on
+ *    both generations;
  *  - samples are at least "trace-min-period-ns" apart: firmware asks for one
  *    each 8 us, which is more than an emulator should take. A counter that is
- *    no clock is looked at that often;
+ *    no clock is checked that often;
  *  - a sample is taken between two blocks of code, where the CPU's state is
  *    known, so that IP is the start of a block;
  *  - a clock does not stop for an idle thread, but an idle thread is not
  *    sampled;
- *  - CPMC1 to 4 are what the thread has counted since the trace began, and 0
- *    if an emulator cannot know the event. With that, there are no samples.
+ *  - CPMC1 to 4 are the events since the trace began. A counter of an event that
+ *    an emulator cannot count is 0, and never causes a sample;
+ *  - with address 0 in LDBAR, there is no trace.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -59,11 +65,11 @@
 
 typedef uint64_t Record[RECORD_SIZE / 8];
 
-/* Instructions between two looks: fewer cost too much, more come too late */
-#define LOOK_MIN                1000
-#define LOOK_MAX                100000
+/* Instructions between two checks: fewer cost too much, more are too late */
+#define CHECK_MIN               1000
+#define CHECK_MAX               100000
 
-/* The event that a CPMC of a line of the core area has, or NULL */
+/* The countable event at a counter of a line of the core area, or NULL */
 static const PnvImcEvent *event_at(PnvImc *imc, unsigned line, unsigned cpmc)
 {
     GArray *events = imc->events[PNV_IMC_CORE];
@@ -80,14 +86,14 @@ static const PnvImcEvent *event_at(PnvImc *imc, unsigned line, unsigned cpmc)
     return NULL;
 }
 
-/* The event that decides about samples, or NULL */
+/* The event of the counter that decides about samples, or NULL */
 static const PnvImcEvent *sampled_event(PnvImcEngine *e)
 {
     return e->selected[GETFIELD(PNV_IMC_TRACE_SAMPSEL, e->trace)];
 }
 
-/* How much it has to count for another sample */
-static uint64_t sampled_count(PnvImcEngine *e)
+/* Number of these events from one sample to the next */
+static uint64_t sampled_period(PnvImcEngine *e)
 {
     return (1ULL << 32) - GETFIELD(PNV_IMC_TRACE_LOAD, e->trace);
 }
@@ -109,11 +115,11 @@ void pnv_imc_trace_select(PnvImcEngine *e)
                       e->imc->chip->chip_id, e->core, e->trace);
     }
     for (i = 0; i < e->threads; i++) {
-        pnv_imc_trace_start(e->thread[i]);
+        pnv_imc_trace_restart(e->thread[i]);
     }
 }
 
-void pnv_imc_trace_start(PnvImcThread *t)
+void pnv_imc_trace_restart(PnvImcThread *t)
 {
     PnvImcSampler *s = &t->sampler;
 
@@ -150,7 +156,8 @@ static void write_record(PnvImcThread *t, const Record record)
     s->record++;
 }
 
-static void take_sample(PnvImcThread *t)
+/* Advance CPMC1 to 4, and store a record if the period has passed. */
+static void read_counters_and_sample(PnvImcThread *t)
 {
     PnvImcEngine *e = t->engine;
     PnvImcSampler *s = &t->sampler;
@@ -160,7 +167,7 @@ static void take_sample(PnvImcThread *t)
     Record record = { };
     unsigned selected = GETFIELD(PNV_IMC_TRACE_SAMPSEL, e->trace), i;
 
-    pnv_imc_count_take(&s->meter, value);
+    pnv_imc_count_read(&s->meter, value);
     for (i = 0; i < PNV_IMC_TRACE_COUNTERS; i++) {
         if (e->selected[i]) {
             s->count[i] += pnv_imc_value(e->selected[i], value);
@@ -168,7 +175,7 @@ static void take_sample(PnvImcThread *t)
         record[3 + i] = cpu_to_be64(s->count[i]);
     }
     if (!pnv_imc_count_hz(sampled_event(e))) {
-        if (s->count[selected] - s->sampled < sampled_count(e)) {
+        if (s->count[selected] - s->sampled < sampled_period(e)) {
             return;
         }
         s->sampled = s->count[selected];
@@ -191,29 +198,29 @@ static void take_sample(PnvImcThread *t)
 static uint64_t period_ns(PnvImcEngine *e)
 {
     uint32_t hz = pnv_imc_count_hz(sampled_event(e));
-    uint64_t ns = hz ? muldiv64(sampled_count(e), NANOSECONDS_PER_SECOND, hz)
+    uint64_t ns = hz ? muldiv64(sampled_period(e), NANOSECONDS_PER_SECOND, hz)
                      : 0;
 
     return MAX(ns, e->imc->trace_min_period_ns);
 }
 
-/* How many instructions will the thread execute until then, by its speed? */
+/* Instructions until the next sample, if the thread's speed stays the same */
 static uint64_t insns_until_next(PnvImcSampler *s, int64_t now, uint64_t insns)
 {
-    uint64_t did = insns - s->look_insns, took = MAX(now - s->look_ns, 1);
-    /* A little too late is better than to look a second time. */
+    uint64_t did = insns - s->check_insns, took = MAX(now - s->check_ns, 1);
+    /* Add a sixteenth: a late check is cheaper than an early one plus another. */
     uint64_t left = MAX(s->next_ns - now, 1) * 17 / 16;
 
-    s->look_insns = insns;
-    s->look_ns = now;
-    if (left > 1000 * took || did > LOOK_MAX) {
-        return LOOK_MIN;        /* it has not yet been looked at for long */
+    s->check_insns = insns;
+    s->check_ns = now;
+    if (left > 1000 * took || did > CHECK_MAX) {
+        return CHECK_MIN;       /* the speed is not known yet */
     }
-    return MIN(MAX(did * left / took, LOOK_MIN), LOOK_MAX);
+    return MIN(MAX(did * left / took, CHECK_MIN), CHECK_MAX);
 }
 
-/* On the thread itself, between two blocks */
-static void look(PowerPCCPU *cpu)
+/* Runs on the thread itself, between two blocks. */
+static void sample_if_due(PowerPCCPU *cpu)
 {
     PnvImcThread *t = pnv_cpu_state(cpu)->imc;
     PnvImcSampler *s = &t->sampler;
@@ -222,15 +229,15 @@ static void look(PowerPCCPU *cpu)
     unsigned i;
 
     BQL_LOCK_GUARD();
-    s->looks = pnv_imc_is_traced(t) && sampled_event(t->engine) && t->counts;
-    if (!s->looks) {
+    s->checking = pnv_imc_is_traced(t) && sampled_event(t->engine) && t->counts;
+    if (!s->checking) {
         return;
     }
     if (!s->next_ns) {
         s->next_ns = now + period_ns(t->engine);
     } else if (now >= s->next_ns) {
-        take_sample(t);
-        /* No sooner than that much later, but in step if possible */
+        read_counters_and_sample(t);
+        /* Keep the rhythm, unless a whole period was missed. */
         s->next_ns += period_ns(t->engine);
         if (s->next_ns <= now) {
             s->next_ns = now + period_ns(t->engine);
@@ -239,12 +246,12 @@ static void look(PowerPCCPU *cpu)
     for (i = 0; i < PPC_COUNT_DOMAINS; i++) {
         insns += ppc_count_read(cpu, i, PPC_COUNT_INSNS);
     }
-    ppc_count_call(cpu, insns_until_next(s, now, insns), look);
+    ppc_count_call(cpu, insns_until_next(s, now, insns), sample_if_due);
 }
 
-static void look_work(CPUState *cs, run_on_cpu_data unused)
+static void sample_work(CPUState *cs, run_on_cpu_data unused)
 {
-    look(POWERPC_CPU(cs));
+    sample_if_due(POWERPC_CPU(cs));
 }
 
 void pnv_imc_trace_update(PnvImcEngine *e)
@@ -254,10 +261,10 @@ void pnv_imc_trace_update(PnvImcEngine *e)
     for (i = 0; i < e->threads; i++) {
         PnvImcThread *t = e->thread[i];
 
-        if (pnv_imc_is_traced(t) && sampled_event(e) && !t->sampler.looks &&
+        if (pnv_imc_is_traced(t) && sampled_event(e) && !t->sampler.checking &&
             ppc_count_available(t->cpu)) {
-            t->sampler.looks = true;
-            async_run_on_cpu(CPU(t->cpu), look_work, RUN_ON_CPU_NULL);
+            t->sampler.checking = true;
+            async_run_on_cpu(CPU(t->cpu), sample_work, RUN_ON_CPU_NULL);
         }
     }
 }

@@ -47,7 +47,7 @@ static uint64_t ppc_count_total(PPCInsnCount *c)
     return sum;
 }
 
-/* When is the call due? In all domains together, from the current one on */
+/* One deadline for the instructions of all domains together */
 static void ppc_count_set_deadline(PowerPCCPU *cpu)
 {
     PPCInsnCount *c = &cpu->insn_count;
@@ -66,7 +66,10 @@ static void ppc_count_set_deadline(PowerPCCPU *cpu)
                              (hflags >> HFLAGS_PR & 1), due);
 }
 
-/* Exchange what the totals are ahead of the counts, and the counts */
+/*
+ * Switch between the two meanings of @base: while counting is on, it is what
+ * the totals were ahead of the counts; while it is off, the counts themselves.
+ */
 static void ppc_count_toggle(PowerPCCPU *cpu)
 {
     PPCInsnCount *c = &cpu->insn_count;
@@ -91,7 +94,7 @@ void ppc_count_start(PowerPCCPU *cpu, bool on)
     insn_count_enable(CPU(cpu), on ? PPC_COUNT_WORDS_USED : 0, true);
     c->on = on;
     if (on) {
-        /* A call that was asked for before has waited */
+        /* A call may have been set before counting was on. */
         ppc_count_set_deadline(cpu);
     }
     ppc_count_time(cpu);
@@ -121,22 +124,25 @@ uint64_t ppc_count_peek(PowerPCCPU *cpu, unsigned domain, unsigned lane)
 /*
  * Time, and instructions with CTRL[RUN]
  *
- * The clock is read, and instructions are summed up, only when a thread that
- * counts begins or ceases to be busy, or changes CTRL[RUN].
+ * The clock and the counts are read only when a thread that counts begins or
+ * ceases to be busy, or changes CTRL[RUN].
  */
 
-/* Instructions in all domains, by ppc_count_read() or ppc_count_peek() */
-static uint64_t ppc_count_insns(PowerPCCPU *cpu,
-                                uint64_t (*get)(PowerPCCPU *, unsigned,
-                                                unsigned))
+/* CTRL[RUN] has changed, or counting with it: @seq is held for writing. */
+static void ppc_count_latch(PowerPCCPU *cpu, bool run)
 {
-    uint64_t sum = 0;
+    PPCInsnCount *c = &cpu->insn_count;
     unsigned i;
 
     for (i = 0; i < PPC_COUNT_DOMAINS; i++) {
-        sum += get(cpu, i, PPC_COUNT_INSNS);
+        uint64_t insns = ppc_count_read(cpu, i, PPC_COUNT_INSNS);
+
+        if (run) {
+            c->run_from[i] = insns;
+        } else {
+            c->run_insns[i] += insns - c->run_from[i];
+        }
     }
-    return sum;
 }
 
 void ppc_count_time(PowerPCCPU *cpu)
@@ -144,24 +150,20 @@ void ppc_count_time(PowerPCCPU *cpu)
     PPCInsnCount *c = &cpu->insn_count;
     bool busy = c->on && !CPU(cpu)->halted;
     bool run = busy && (cpu->env.spr[SPR_CTRL] & CTRL_RUN);
-    uint64_t insns = 0;
+    bool latch = run != c->running[PPC_COUNT_RUN];
     unsigned i;
     int64_t now;
 
-    if (busy == c->running[PPC_COUNT_BUSY] &&
-        run == c->running[PPC_COUNT_RUN]) {
+    if (busy == c->running[PPC_COUNT_BUSY] && !latch) {
         return;
     }
-    if (run != c->running[PPC_COUNT_RUN]) {
+    if (latch) {
         ppc_count_sync(cpu, 0);
-        insns = ppc_count_insns(cpu, ppc_count_read);
     }
     now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
     seqlock_write_begin(&c->seq);
-    if (run && !c->running[PPC_COUNT_RUN]) {
-        c->run_from = insns;
-    } else if (!run && c->running[PPC_COUNT_RUN]) {
-        c->run_insns += insns - c->run_from;
+    if (latch) {
+        ppc_count_latch(cpu, run);
     }
     for (i = 0; i < ARRAY_SIZE(c->ns); i++) {
         if (c->running[i]) {
@@ -205,7 +207,7 @@ static int64_t ppc_count_ns(PowerPCCPU *cpu, unsigned kind)
     return c->shown[kind];
 }
 
-uint64_t ppc_count_run_insns(PowerPCCPU *cpu)
+uint64_t ppc_count_run_insns(PowerPCCPU *cpu, unsigned domain)
 {
     PPCInsnCount *c = &cpu->insn_count;
     uint64_t insns;
@@ -214,16 +216,17 @@ uint64_t ppc_count_run_insns(PowerPCCPU *cpu)
     g_assert(bql_locked());
     do {
         seq = seqlock_read_begin(&c->seq);
-        insns = c->run_insns;
+        insns = c->run_insns[domain];
         if (c->running[PPC_COUNT_RUN]) {
-            insns += ppc_count_insns(cpu, ppc_count_peek) - c->run_from;
+            insns += ppc_count_peek(cpu, domain, PPC_COUNT_INSNS) -
+                     c->run_from[domain];
         }
     } while (seqlock_read_retry(&c->seq, seq));
 
-    if ((int64_t)(insns - c->shown_insns) > 0) {
-        c->shown_insns = insns;
+    if ((int64_t)(insns - c->shown_insns[domain]) > 0) {
+        c->shown_insns[domain] = insns;
     }
-    return c->shown_insns;
+    return c->shown_insns[domain];
 }
 
 int64_t ppc_count_busy_ns(PowerPCCPU *cpu)
@@ -330,7 +333,7 @@ static void ppc_count_sync_work(CPUState *cs, run_on_cpu_data unused)
 
 /*
  * The lanes of the first domain, then those of the others; busy and run ns;
- * instructions with CTRL[RUN]
+ * instructions with CTRL[RUN] in each domain
  */
 static void ppc_count_get_all(Object *obj, Visitor *v, const char *name,
                               void *opaque, Error **errp)
@@ -350,7 +353,9 @@ static void ppc_count_get_all(Object *obj, Visitor *v, const char *name,
     }
     QAPI_LIST_APPEND(tail, ppc_count_busy_ns(cpu));
     QAPI_LIST_APPEND(tail, ppc_count_run_ns(cpu));
-    QAPI_LIST_APPEND(tail, ppc_count_run_insns(cpu));
+    for (d = 0; d < PPC_COUNT_DOMAINS; d++) {
+        QAPI_LIST_APPEND(tail, ppc_count_run_insns(cpu, d));
+    }
     visit_type_uint64List(v, name, &list, errp);
 }
 

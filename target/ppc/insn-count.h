@@ -1,10 +1,10 @@
 /*
  * What POWER CPUs count for emulated PMUs: instructions, and time
  *
- * This is target/ppc's side of accel/tcg/insn-count.h. Nothing is counted
- * until somebody asks, and only 64-bit system emulation with TCG has it.
+ * This is target/ppc's side of accel/tcg/insn-count.h. Counting is off until a
+ * device switches it on, and exists only in 64-bit system emulation with TCG.
  *
- * Counts belong to a thread. They never go back, and they stand still while
+ * Each thread has its own counts. They never decrease, and do not change while
  * counting is off. An instruction counts if counting is on when it starts.
  *
  * Copyright (c) qemu-pmu developers
@@ -19,9 +19,9 @@
 #include "ldbar.h"
 
 /*
- * Lanes, which are counted apart in each domain. Only what retires counts: not
- * an instruction that an interrupt returns to, but one that it returns behind
- * (sc, scv, and what has been traced).
+ * Lanes, which are counted separately in each domain. Only retired instructions
+ * count. An instruction that the interrupt handler returns to has not retired;
+ * one that the handler returns after has (sc, scv, and a traced instruction).
  */
 enum {
     PPC_COUNT_INSNS,
@@ -40,21 +40,22 @@ enum {
 #include "accel/tcg/insn-count.h"
 
 /**
- * PPCInsnCount: the counts of a thread, owned by it except @shown
+ * PPCInsnCount: the counts of a thread; only @shown and @shown_insns are
+ *               written by other threads
  * @insns: the totals of the accelerator
- * @on: does it count?
- * @base: if it does, what the totals were ahead of the counts when it was
- *        switched on; if not, the counts
- * @running: is the time since @since to be added to @ns?
- * @ns: the time until @since, of each kind
- * @run_insns: instructions with CTRL[RUN] until it was cleared, and
- * @run_from: all that there were when it was set again
- * @seq: held while those from @running on are changed together
- * @shown: the most that has been returned, protected by the BQL
- * @shown_insns: the same for instructions with CTRL[RUN]
- * @call: to be called, see ppc_count_call(); NULL for nothing
- * @call_at: when this many instructions have been counted
- * @ldbar_written: whoever posts the counts wants to know, see ldbar.h
+ * @on: whether counting is on
+ * @base: while counting is on, totals minus counts; while it is off, the counts
+ * @running: whether the time from @since on belongs to @ns, by kind of time
+ * @since: time of the last change of @running, ns of virtual time
+ * @ns: time until @since, of each kind
+ * @run_insns: instructions with CTRL[RUN] until it was last cleared, by domain
+ * @run_from: instructions when CTRL[RUN] was last set, by domain
+ * @seq: held for writing while @running to @run_from change together
+ * @shown: the largest time returned so far, by kind; protected by the BQL
+ * @shown_insns: the largest @run_insns returned so far; protected by the BQL
+ * @call: function to call, see ppc_count_call(); NULL for none
+ * @call_at: sum of all instructions at which @call is due
+ * @ldbar_written: hook for writes of LDBAR, see ldbar.h; NULL for none
  */
 typedef struct PPCInsnCount {
     CPUInsnCount insns;
@@ -63,11 +64,11 @@ typedef struct PPCInsnCount {
     bool running[2];
     int64_t since;
     int64_t ns[2];
-    uint64_t run_insns;
-    uint64_t run_from;
+    uint64_t run_insns[PPC_COUNT_DOMAINS];
+    uint64_t run_from[PPC_COUNT_DOMAINS];
     QemuSeqLock seq;
     int64_t shown[2];
-    uint64_t shown_insns;
+    uint64_t shown_insns[PPC_COUNT_DOMAINS];
     void (*call)(PowerPCCPU *cpu);
     uint64_t call_at;
     void (*ldbar_written)(PowerPCCPU *cpu);
@@ -107,29 +108,29 @@ uint64_t ppc_count_peek(PowerPCCPU *cpu, unsigned domain, unsigned lane);
 
 /*
  * The virtual time, in ns, for which the thread counted and was not halted;
- * and of that, with CTRL[RUN] set. From any thread, with the BQL. Neither goes
- * back, and the second is at most the first of the same moment. If threads take
- * turns (-accel tcg,thread=single), one that waits for its turn is not halted.
+ * and the part of it with CTRL[RUN] set. From any thread, with the BQL. Neither
+ * decreases, and the second is at most the first at the same moment. With
+ * -accel tcg,thread=single, a thread that waits for its turn is not halted.
  */
 int64_t ppc_count_busy_ns(PowerPCCPU *cpu);
 int64_t ppc_count_run_ns(PowerPCCPU *cpu);
 
 /*
- * Instructions in all domains that started with CTRL[RUN] set ("with the run
+ * Instructions of a domain that started with CTRL[RUN] set ("with the run
  * latch"). From any thread, with the BQL, and like ppc_count_peek() otherwise;
- * it does not go back.
+ * the value never decreases.
  */
-uint64_t ppc_count_run_insns(PowerPCCPU *cpu);
+uint64_t ppc_count_run_insns(PowerPCCPU *cpu, unsigned domain);
 
 /**
- * ppc_count_call: be called when a thread has executed some code
- * @cpu: the thread, on its own thread; it must count
- * @insns: after so many instructions, or a few more
- * @call: what to call, once: on the thread, between two blocks, without the
- *        BQL. NULL if a call is no longer wanted
+ * ppc_count_call: call a function after a number of instructions
+ * @cpu: the thread, on its own thread; counting must be on
+ * @insns: number of instructions; the call can be a few instructions late
+ * @call: function to call once, on the thread, between two blocks, without the
+ *        BQL; NULL cancels
  *
- * It costs no more than an exit from the main loop of the thread, and happens
- * only if the thread executes that much.
+ * The call costs one exit from the main loop of the thread. An idle thread
+ * executes no instructions, so its call waits.
  */
 void ppc_count_call(PowerPCCPU *cpu, uint64_t insns,
                     void (*call)(PowerPCCPU *cpu));
@@ -179,7 +180,7 @@ static inline int64_t ppc_count_run_ns(PowerPCCPU *cpu)
     return 0;
 }
 
-static inline uint64_t ppc_count_run_insns(PowerPCCPU *cpu)
+static inline uint64_t ppc_count_run_insns(PowerPCCPU *cpu, unsigned domain)
 {
     return 0;
 }

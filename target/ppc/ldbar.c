@@ -1,8 +1,8 @@
 /*
  * LDBAR: where a thread's counters or trace are in memory
  *
- * The register itself does nothing. What posts the counters is outside of the
- * CPU, and has to be told when LDBAR is written.
+ * The CPU only stores the register. The device that posts the counters is
+ * outside of the CPU; a hook of the CPU tells it that LDBAR was written.
  *
  * Copyright (c) qemu-pmu developers
  *

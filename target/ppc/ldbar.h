@@ -16,7 +16,7 @@
  * @cpu: the thread, on its own thread or not running; needs the BQL
  * @value: the new value
  *
- * If there is @insn_count.ldbar_written, it is called then, with the BQL.
+ * Calls the hook @insn_count.ldbar_written, if a device has set one.
  */
 void ppc_store_ldbar(PowerPCCPU *cpu, uint64_t value);
 

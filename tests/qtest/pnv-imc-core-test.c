@@ -12,8 +12,10 @@
  */
 
 #include "qemu/osdep.h"
+#include <sys/un.h>
 #include "libqtest.h"
 #include "qemu/bswap.h"
+#include "qemu/cutils.h"
 #include "qobject/qbool.h"
 #include "qobject/qdict.h"
 #include "qobject/qlist.h"
@@ -610,13 +612,13 @@ static void assert_refused(QTestState *qts, const char *property,
     g_assert_null(strchr(error, '\n'));
 }
 
-/* What "engines" says of a core, or of a thread of it */
-static int64_t query(QTestState *qts, unsigned core, int thread,
-                     const char *what)
+/* What "engines" says of a core of a chip, or of a thread of it */
+static int64_t query_chip(QTestState *qts, unsigned chip, unsigned core,
+                          int thread, const char *what)
 {
+    g_autofree char *path = g_strdup_printf("/machine/chip[%u]/imc", chip);
     QDict *rsp = qtest_qmp(qts, "{ 'execute': 'qom-get', 'arguments': { "
-                           "'path': '/machine/chip[0]/imc', "
-                           "'property': 'engines' } }");
+                           "'path': %s, 'property': 'engines' } }", path);
     QListEntry *entry;
     int64_t found = -1;
 
@@ -642,6 +644,12 @@ static int64_t query(QTestState *qts, unsigned core, int thread,
     }
     qobject_unref(rsp);
     return found;
+}
+
+static int64_t query(QTestState *qts, unsigned core, int thread,
+                     const char *what)
+{
+    return query_chip(qts, 0, core, thread, what);
 }
 
 /* Events that no emulator can know: of cores, and of threads */
@@ -704,6 +712,9 @@ static void test_core_synthetic(const void *data)
     assert_refused(qts, "core-synthetic", "core_imc/=const:1", "bad event");
     assert_refused(qts, "core-synthetic", "0x2000=const:1", "up to 0x1ff8");
     assert_refused(qts, "core-synthetic", "demo", "not of the form");
+    assert_refused(qts, "core-synthetic", "0x8=const:1", "no event is there");
+    assert_refused(qts, "core-synthetic", "0x0-0x10=const:1",
+                   "no event is there");
     qtest_clock_step(qts, 2 * MS);
     g_assert_cmpuint(word(qts, PAGE_OF(1), m->core_at), ==,
                      (5 * 51200 + 2 * 1024) / g->scale);
@@ -711,6 +722,101 @@ static void test_core_synthetic(const void *data)
     qtest_clock_step(qts, 2 * MS);
     g_assert_cmpuint(word(qts, PAGE_OF(1), m->core_at), ==,
                      (5 * 51200 + 2 * 1024) / g->scale);
+    qtest_quit(qts);
+}
+
+/* A change of the list is a post: the time until then has the old values. */
+static void test_core_synthetic_change(const void *data)
+{
+    const Generation *g = data;
+    const MadeUp *m = made_up(g);
+    g_autofree char *slow = g_strdup_printf("%s=rate:512", m->core);
+    g_autofree char *fast = g_strdup_printf("%s=rate:5120", m->core);
+    QTestState *qts = start(g, "", "");
+
+    set(qts, 0, "core-synthetic", slow);
+    set_up(qts, g, 0, 0, PAGE);
+    put(qts, g, 0, 0, R_HTM_MODE, HTM_RUN);
+    qtest_clock_step(qts, MS + 300 * US);
+    set(qts, 0, "core-synthetic", fast);
+    g_assert_cmpuint(word(qts, PAGE, m->core_at), ==, 1300 * 512 / g->scale);
+    /* Twice at the same moment is one post */
+    set(qts, 0, "core-synthetic", fast);
+    g_assert_cmpint(query(qts, 0, -1, "posts"), ==, 2);
+    qtest_clock_step(qts, 700 * US);
+    g_assert_cmpuint(word(qts, PAGE, m->core_at), ==,
+                     (1300 * 512 + 700 * 5120) / g->scale);
+    qtest_quit(qts);
+}
+
+/*
+ * Each kind, on each core of two chips: rate adds the number of the core, ramp
+ * goes from post to post, noise stays within its limits, "@" chooses.
+ */
+static void test_core_kinds(const void *data)
+{
+    const Generation *g = data;
+    const MadeUp *m = made_up(g);
+    g_autofree char *rate = g_strdup_printf("%s=rate:512", m->core);
+    g_autofree char *ramp = g_strdup_printf("%s@1-2=ramp:512:2560:4", m->core);
+    g_autofree char *noise = g_strdup_printf("%s=noise:51200:10", m->core);
+    g_autofree char *one = g_strdup_printf("%s@1=5120", m->core);
+    QTestState *qts = start(g, "", "-smp 8,sockets=2,cores=4 -m 2G");
+    uint64_t before, now, other = 0;
+    unsigned chip, core, i;
+
+    set(qts, 1, "core-synthetic", rate);
+    for (chip = 0; chip < 2; chip++) {
+        for (core = 0; core < 4; core++) {
+            set_up(qts, g, chip, core, PAGE_OF(chip * 4 + core));
+            put(qts, g, chip, core, R_HTM_MODE, HTM_RUN);
+        }
+    }
+    qtest_clock_step(qts, 512 * MS);
+    for (core = 0; core < 4; core++) {
+        g_assert_cmpuint(word(qts, PAGE_OF(core), m->core_at), ==, 0);
+        g_assert_cmpuint(word(qts, PAGE_OF(4 + core), m->core_at), ==,
+                         512 * (512000 + core) / g->scale);
+    }
+
+    /* Once, to one core of the second chip */
+    before = word(qts, PAGE_OF(5), m->core_at);
+    set(qts, 1, "core-synthetic", "");
+    set(qts, 1, "core-add", one);
+    qtest_clock_step(qts, MS);
+    g_assert_cmpuint(word(qts, PAGE_OF(5), m->core_at) - before, ==,
+                     5120 / g->scale);
+    g_assert_cmpuint(word(qts, PAGE_OF(1), m->core_at), ==, 0);
+    g_assert_cmpuint(word(qts, PAGE_OF(4), m->core_at), ==,
+                     512 * 512000 / g->scale);
+
+    /* Starts of the engine are starts of the ramp */
+    for (core = 0; core < 4; core++) {
+        put(qts, g, 0, core, R_HTM_MODE, HTM_STOP);
+        put(qts, g, 0, core, R_HTM_MODE, HTM_RUN);
+    }
+    set(qts, 0, "core-synthetic", ramp);
+    for (i = 0; i < 6; i++) {
+        before = word(qts, PAGE_OF(1), m->core_at);
+        qtest_clock_step(qts, MS);
+        g_assert_cmpuint(word(qts, PAGE_OF(1), m->core_at) - before, ==,
+                         1000 * 512 * (1 + MIN(i, 4)) / g->scale);
+    }
+    g_assert_cmpuint(word(qts, PAGE_OF(2), m->core_at), ==,
+                     word(qts, PAGE_OF(1), m->core_at));
+    g_assert_cmpuint(word(qts, PAGE_OF(0), m->core_at), ==, 0);
+    g_assert_cmpuint(word(qts, PAGE_OF(3), m->core_at), ==, 0);
+
+    set(qts, 0, "core-synthetic", noise);
+    for (i = 0; i < 6; i++) {
+        before = word(qts, PAGE_OF(0), m->core_at);
+        qtest_clock_step(qts, MS);
+        now = word(qts, PAGE_OF(0), m->core_at) - before;
+        g_assert_cmpuint(now + 1, >=, 51200000 / 10 * 9 / g->scale);
+        g_assert_cmpuint(now, <=, 51200000 / 10 * 11 / g->scale + 1);
+        g_assert_cmpuint(now, !=, other);
+        other = now;
+    }
     qtest_quit(qts);
 }
 
@@ -723,6 +829,7 @@ static void test_core_add(const void *data)
         "%s=512,core_imc/CPM_NON_IDLE_PCYC@1=5120", m->core);
     g_autofree char *half = g_strdup_printf("%s=512,%s@7=1", m->core, m->core);
     g_autofree char *one = g_strdup_printf("%s=1", m->core);
+    g_autofree char *most = g_strdup_printf("%s=%" PRIu64, m->core, UINT64_MAX);
     QTestState *qts = start(g, "", "-smp 2,cores=2");
     unsigned core;
 
@@ -735,7 +842,8 @@ static void test_core_add(const void *data)
     set(qts, 0, "core-add", both);
     assert_refused(qts, "core-add", half, "no core counts that now");
     assert_refused(qts, "core-add", "CPM_NONE=1", "EVENT[@CORE]=COUNT");
-    assert_refused(qts, "core-add", "0x8=1", "no core counts that now");
+    assert_refused(qts, "core-add", "0x8=1", "no event is there");
+    assert_refused(qts, "thread-add", "0x8=1", "no event is there");
     assert_refused(qts, "thread-add", one, "no thread counts that now");
     assert_refused(qts, "thread-add", "=1", "EVENT[@PIR]=COUNT");
     g_assert_cmpuint(word(qts, PAGE_OF(0), m->core_at), ==, 0);
@@ -748,21 +856,69 @@ static void test_core_add(const void *data)
     }
     qtest_clock_step(qts, MS);
     g_assert_cmpuint(word(qts, PAGE_OF(0), m->core_at), ==, 512 / g->scale);
+
+    /* More than a post can take: the most, and not what is left of a wrap */
+    qtest_writeq(qts, PAGE_OF(0) + m->core_at, 0);
+    set(qts, 0, "core-add", most);
+    set(qts, 0, "core-add", most);
+    qtest_clock_step(qts, MS);
+    g_assert_cmphex(word(qts, PAGE_OF(0), m->core_at), ==,
+                    UINT64_MAX / g->scale);
     qtest_quit(qts);
 }
 
-/* The state of these machines is not migrated, so that it must not seem so. */
+/*
+ * The state of these machines is not migrated or saved, so that it must not
+ * seem so.
+ */
 static void test_no_migration(const void *data)
 {
-    QTestState *qts = start(data, "", "");
+    const Generation *g = data;
+    const char *why = "counters (imc=on) cannot be migrated";
+    QTestState *qts = start(g, "", "");
+    g_autofree char *hmp = NULL;
+    g_autofree char *machine = g_strdup_printf("%s,imc=on", g->machine);
+    g_autofree char *text = NULL;
+    const char *argv[] = {
+        g_getenv("QTEST_QEMU_BINARY"), "-M", machine, "-display", "none", "-S",
+        "-serial", "null", "-monitor", "none", "-only-migratable", NULL,
+    };
+    int status;
     QDict *error = qtest_qmp_assert_failure_ref(qts,
         "{ 'execute': 'migrate', 'arguments': { 'uri': 'file:/dev/null' } }");
 
-    g_assert_nonnull(strstr(qdict_get_str(error, "desc"),
-                            "counters (imc=on) cannot be migrated"));
+    g_assert_nonnull(strstr(qdict_get_str(error, "desc"), why));
     qobject_unref(error);
     qtest_qmp_assert_success(qts, "{ 'execute': 'query-status' }");
+    hmp = qtest_hmp(qts, "savevm now");
+    g_assert_nonnull(strstr(hmp, why));
     qtest_quit(qts);
+
+    g_assert_true(g_spawn_sync(NULL, (char **)argv, NULL,
+                               G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL, NULL,
+                               &text, &status, NULL));
+    g_assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    g_assert_nonnull(strstr(text, why));
+}
+
+/* Compile a catalog of the test's own; returns options of QEMU. */
+static char *catalog_args(const char *source, char **file)
+{
+    g_autofree char *dts = NULL;
+    const char *dtc[] = { "dtc", "-q", "-O", "dtb", "-o", NULL, NULL, NULL };
+    int fd = g_file_open_tmp("pnv-imc-XXXXXX", &dts, NULL), status;
+
+    g_assert_cmpint(fd, >=, 0);
+    close(fd);
+    *file = g_strconcat(dts, ".dtb", NULL);
+    g_assert_true(g_file_set_contents(dts, source, -1, NULL));
+    dtc[5] = *file;
+    dtc[6] = dts;
+    g_assert_true(g_spawn_sync(NULL, (char **)dtc, NULL, G_SPAWN_SEARCH_PATH,
+                               NULL, NULL, NULL, NULL, &status, NULL));
+    g_assert_cmpint(status, ==, 0);
+    unlink(dts);
+    return g_strdup_printf("-global pnv-imc.catalog=%s", *file);
 }
 
 /* A catalog of the user's own says where events are. */
@@ -781,25 +937,12 @@ static void test_catalog(const void *data)
         " size = <0x2000>; reg = <0x18 0x2000>; events = <&core_events>;"
         " events-prefix = \"CPM_\"; scale = \"1000\"; };"
         "};";
-    g_autofree char *dts = NULL;
     g_autofree char *dtb = NULL;
-    g_autofree char *args = NULL;
-    const char *dtc[] = { "dtc", "-q", "-O", "dtb", "-o", NULL, NULL, NULL };
-    QTestState *qts;
-    int fd = g_file_open_tmp("pnv-imc-XXXXXX", &dts, NULL), status;
+    g_autofree char *catalog = catalog_args(source, &dtb);
+    g_autofree char *args = g_strdup_printf("%s -global "
+        "pnv-imc.core-synthetic=CPM_WIDGETS=const:100", catalog);
+    QTestState *qts = start(g, "", args);
 
-    close(fd);
-    dtb = g_strconcat(dts, ".dtb", NULL);
-    g_assert_true(g_file_set_contents(dts, source, -1, NULL));
-    dtc[5] = dtb;
-    dtc[6] = dts;
-    g_assert_true(g_spawn_sync(NULL, (char **)dtc, NULL, G_SPAWN_SEARCH_PATH,
-                               NULL, NULL, NULL, NULL, &status, NULL));
-    g_assert_cmpint(status, ==, 0);
-
-    args = g_strdup_printf("-global pnv-imc.catalog=%s -global "
-                           "pnv-imc.core-synthetic=CPM_WIDGETS=const:100", dtb);
-    qts = start(g, "", args);
     set_up(qts, g, 0, 0, PAGE);
     put(qts, g, 0, 0, R_HTM_MODE, HTM_RUN);
     qtest_clock_step(qts, 5 * MS);
@@ -810,7 +953,6 @@ static void test_catalog(const void *data)
     g_assert_cmpuint(word(qts, PAGE, P9_CCYC + 8), ==, 0);
     g_assert_cmpuint(word(qts, PAGE, g->busy), ==, 0);
     qtest_quit(qts);
-    unlink(dts);
     unlink(dtb);
 }
 
@@ -860,6 +1002,7 @@ static void test_catalog(const void *data)
 #define PTCR            464
 #define SRR0            26
 #define DEC             22
+#define PIR             1023
 #define LDBAR           850
 #define PSSCR           855
 #define TIR             446
@@ -958,6 +1101,8 @@ static void wait_for(QTestState *qts, uint64_t addr)
  * until then.
  */
 static uint32_t thread_program[] = {
+    LI(3, 1),
+    MTSPR(CTRL, 3),
     MFSPR(3, TIR),
     ANDI(3, 3, 7),
     BNE(19),
@@ -1049,6 +1194,119 @@ static void test_thread_synthetic(const void *data)
                      query(qts, 0, 0, "posts") * 5120 / g->scale);
     /* Not for the core */
     g_assert_cmpuint(word(qts, PAGE, m->thread_at), ==, 0);
+    qtest_quit(qts);
+}
+
+/*
+ * A catalog can move the events of threads: each is where it says, and there
+ * only; the others are where cores have them.
+ */
+static void test_thread_catalog(const void *data)
+{
+    const Generation *g = data;
+    static const char source[] =
+        "/dts-v1/; / { #address-cells = <1>; #size-cells = <1>;"
+        "compatible = \"ibm,opal-in-memory-counters\";"
+        "core_events: core-events { #address-cells = <1>; #size-cells = <1>;"
+        " event@0 { reg = <0x40 8>; event-name = \"NON_IDLE_INST\"; };"
+        " event@1 { reg = <0x48 8>; event-name = \"32MHZ_CYC\"; };"
+        " event@2 { reg = <0x80 8>; event-name = \"WIDGETS\"; };"
+        "};"
+        "thread_events: thread-events { #address-cells = <1>;"
+        " #size-cells = <1>;"
+        " event@0 { reg = <0x140 8>; event-name = \"NON_IDLE_INST\"; };"
+        " event@1 { reg = <0x148 8>; event-name = \"WIDGETS\"; };"
+        "};"
+        "core@18 { compatible = \"ibm,imc-counters\"; type = <0x4>;"
+        " size = <0x2000>; reg = <0x18 0x2000>; events = <&core_events>;"
+        " events-prefix = \"CPM_\"; scale = \"1\"; };"
+        "thread@18 { compatible = \"ibm,imc-counters\"; type = <0x1>;"
+        " size = <0x2000>; reg = <0x18 0x2000>; events = <&thread_events>;"
+        " events-prefix = \"CPM_\"; scale = \"10\"; };"
+        "};";
+    g_autofree char *dtb = NULL;
+    g_autofree char *catalog = catalog_args(source, &dtb);
+    g_autofree char *args = g_strdup_printf("-smp 1 %s -global "
+        "pnv-imc.thread-synthetic=CPM_WIDGETS=const:30", catalog);
+    Program p = {
+        thread_program, ARRAY_SIZE(thread_program), .times = 20000000,
+        .ldbar = LDBAR_ENABLE | PAGE_OF(1),
+    };
+    QTestState *qts = run(g, &p, "", args);
+
+    set_up(qts, g, 0, 0, PAGE);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    g_assert_cmpuint(word(qts, PAGE_OF(1), 0x158), ==, (p.times + 1) / 10);
+    g_assert_cmpuint(word(qts, PAGE_OF(1), 0x58), ==, 0);
+    g_assert_cmpuint(word(qts, PAGE_OF(1), 0x60), >, 0);
+    g_assert_cmpint(query(qts, 0, 0, "posts"), >, 0);
+    g_assert_cmpuint(word(qts, PAGE_OF(1), 0x160), ==,
+                     3 * query(qts, 0, 0, "posts"));
+    g_assert_cmpuint(word(qts, PAGE_OF(1), 0x98), ==, 0);
+    /* The core's are where they were. */
+    g_assert_cmpuint(word(qts, PAGE, 0x58), ==, p.times + 6);
+    g_assert_cmpuint(word(qts, PAGE, 0x158), ==, 0);
+    qtest_quit(qts);
+    unlink(dtb);
+}
+
+/*
+ * Threads on another chip than the first one; a rate adds the PIR. Thread-add
+ * reaches a thread that counts.
+ */
+static uint32_t steer_program[] = {
+    LD(7, DATA_LDBAR),
+    MFSPR(3, PIR),
+    CMPDI(3, 0x100),    /* the first thread of chip 1 */
+    BNE(2),
+    MTSPR(LDBAR, 7),
+    LI(3, 1),
+    STD_AT(3, DATA_DONE),
+    B(0),
+};
+
+static void test_thread_steering(const void *data)
+{
+    const Generation *g = data;
+    const MadeUp *m = made_up(g);
+    g_autofree char *rate = g_strdup_printf("%s=rate:0", m->thread);
+    g_autofree char *add = g_strdup_printf("%s@0x100=51200", m->thread);
+    g_autofree char *other = g_strdup_printf("%s@0x101=1", m->thread);
+    Program p = {
+        steer_program, ARRAY_SIZE(steer_program),
+        .ldbar = LDBAR_ENABLE | PAGE_OF(1),
+    };
+    QTestState *qts = run(g, &p, "", "-smp 2,sockets=2,cores=1 -m 2G");
+    uint64_t posts;
+
+    set(qts, 1, "thread-synthetic", rate);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    while (query_chip(qts, 1, 0, 0, "address") != PAGE_OF(1)) {
+        g_usleep(1000);
+    }
+    qtest_qmp_assert_success(qts, "{ 'execute': 'stop' }");
+    g_assert_cmpint(query_chip(qts, 1, 0, 0, "pir"), ==, 0x100);
+    g_assert_cmpint(query_chip(qts, 0, 0, 0, "pir"), ==, 0);
+    put(qts, g, 1, 0, R_HTM_MODE, HTM_RUN);
+    g_assert_cmpint(query_chip(qts, 1, 0, 0, "counts"), ==, true);
+    assert_refused(qts, "thread-add", add, "no thread counts that now");
+    set(qts, 1, "thread-add", add);
+    go(qts);
+    /* 512 times 0x100 are a few whole counts on both */
+    while (query_chip(qts, 1, 0, 0, "posts") < 512) {
+        g_usleep(1000);
+    }
+    qtest_qmp_assert_success(qts, "{ 'execute': 'stop' }");
+    posts = query_chip(qts, 1, 0, 0, "posts");
+    g_assert_cmpuint(word(qts, PAGE_OF(1), m->thread_at), ==,
+                     (posts * 0x100 + 51200) / g->scale);
+    {
+        g_autofree char *error = try_set(qts, 1, "thread-add", other);
+
+        g_assert_nonnull(strstr(error, "no thread counts that now"));
+    }
     qtest_quit(qts);
 }
 
@@ -1170,6 +1428,15 @@ static void test_trace(const void *data)
     g_assert_cmphex(qtest_readq(qts, buffer_1 + 16 * 64), ==, 0);
     /* No counters of threads that are traced */
     g_assert_cmpuint(word(qts, PAGE, g->ref_clock), >, 0);
+    for (i = 0; i < 2; i++) {
+        g_assert_cmpint(query(qts, 0, i, "traced"), ==, true);
+        g_assert_cmpint(query(qts, 0, i, "counts"), ==, false);
+        g_assert_cmpint(query(qts, 0, i, "pir"), ==, i);
+    }
+    /* The next record is the one after the newest. */
+    i = query(qts, 0, 0, "records") % RECORDS;
+    tb = qtest_readq(qts, BUFFER + (i + RECORDS - 1) % RECORDS * 64);
+    g_assert_cmpuint(tb, >, qtest_readq(qts, BUFFER + i * 64));
 
     /* A start begins with the first record */
     put(qts, g, 0, 0, R_HTM_MODE, HTM_STOP);
@@ -1183,6 +1450,7 @@ static void test_trace(const void *data)
     put(qts, g, 0, 0, R_HTM_MODE, HTM_STOP);
     check_record(qts, g, BUFFER);
     g_assert_cmphex(qtest_readq(qts, BUFFER + (RECORDS - 1) * 64), ==, 0);
+    g_assert_cmpint(query(qts, 0, 0, "traced"), ==, false);
     qtest_quit(qts);
 }
 
@@ -1264,6 +1532,173 @@ static void test_trace_select(const void *data)
     }
 }
 
+/* Without an address there is no page, and no trace. */
+static void test_ldbar_0(const void *data)
+{
+    const Generation *g = data;
+    const uint64_t modes[] = { LDBAR_ENABLE, LDBAR_TRACE };
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(modes); i++) {
+        Program p = {
+            trace_program, ARRAY_SIZE(trace_program), .ldbar = modes[i],
+        };
+        QTestState *qts = run(g, &p, "", "-smp 1");
+
+        set_up(qts, g, 0, 0, PAGE);
+        put(qts, g, 0, 0, R_TRACE, g->trace);
+        go(qts);
+        wait_for(qts, PAGE + g->ref_clock);
+        g_usleep(10000);
+        g_assert_cmpint(query(qts, 0, -1, "counts"), ==, true);
+        g_assert_cmpint(query(qts, 0, 0, "counts"), ==, false);
+        g_assert_cmpint(query(qts, 0, 0, "traced"), ==, false);
+        g_assert_cmphex(word(qts, 0, 0), ==, 0);
+        g_assert_cmphex(word(qts, 0, g->ref_clock), ==, 0);
+        qtest_quit(qts);
+    }
+}
+
+/*
+ * gdb writes LDBAR as code does: the old page gets the counts until then, and
+ * the new page those from then on.
+ */
+static void gdb_send(int fd, const char *packet)
+{
+    g_autofree char *text = NULL;
+    uint8_t sum = 0;
+    size_t i;
+
+    for (i = 0; packet[i]; i++) {
+        sum += packet[i];
+    }
+    text = g_strdup_printf("$%s#%02x", packet, sum);
+    g_assert_cmpint(write(fd, text, strlen(text)), ==, strlen(text));
+}
+
+/* The data of the next packet; acknowledgements are skipped. */
+static char *gdb_receive(int fd)
+{
+    g_autoptr(GString) data = g_string_new(NULL);
+    char c;
+
+    do {
+        g_assert_cmpint(read(fd, &c, 1), ==, 1);
+    } while (c != '$');
+    while (read(fd, &c, 1) == 1 && c != '#') {
+        g_string_append_c(data, c);
+    }
+    g_assert_cmpint(read(fd, &c, 1), ==, 1);
+    g_assert_cmpint(read(fd, &c, 1), ==, 1);
+    g_assert_cmpint(write(fd, "+", 1), ==, 1);
+    return g_string_free(g_steal_pointer(&data), false);
+}
+
+/* The number of LDBAR, from the description that gdb reads */
+static unsigned gdb_ldbar(int fd)
+{
+    static const char name[] = "<reg name=\"ldbar\"";
+    g_autoptr(GString) xml = g_string_new(NULL);
+    const char *reg;
+    char *part;
+    bool more;
+
+    do {
+        g_autofree char *ask = g_strdup_printf(
+            "qXfer:features:read:power-spr.xml:%zx,400", xml->len);
+
+        gdb_send(fd, ask);
+        part = gdb_receive(fd);
+        more = *part == 'm';
+        g_assert_true(more || *part == 'l');
+        g_string_append(xml, part + 1);
+        g_free(part);
+    } while (more);
+    reg = strstr(xml->str, name);
+    g_assert_nonnull(reg);
+    reg = strstr(reg, "regnum=\"");
+    g_assert_nonnull(reg);
+    return strtoul(reg + strlen("regnum=\""), NULL, 10);
+}
+
+static void gdb_write(int fd, unsigned reg, uint64_t value)
+{
+    g_autofree char *packet = g_strdup_printf("P%x=%016" PRIx64, reg, value);
+    g_autofree char *answer = NULL;
+
+    gdb_send(fd, packet);
+    answer = gdb_receive(fd);
+    g_assert_cmpstr(answer, ==, "OK");
+}
+
+/* The core and the thread count the same, and for ever. */
+static uint32_t gdb_program[] = {
+    LD(4, DATA_HTM),
+    LD(5, DATA_HTM_RUN),
+    LD(7, DATA_LDBAR),
+    LI(3, 1),
+    MTSPR(CTRL, 3),
+    MTSPR(LDBAR, 7),
+    STD(5, 4),
+    STD_AT(3, DATA_DONE),
+    B(0),
+};
+
+static void test_gdb(const void *data)
+{
+    const Generation *g = data;
+    g_autofree char *dir = g_dir_make_tmp("pnv-imc-XXXXXX", NULL);
+    g_autofree char *path = g_strdup_printf("%s/gdb", dir);
+    g_autofree char *args = g_strdup_printf(
+        "-smp 1 -gdb unix:path=%s,server=on,wait=off", path);
+    Program p = {
+        gdb_program, ARRAY_SIZE(gdb_program),
+        .ldbar = LDBAR_ENABLE | PAGE_OF(1),
+    };
+    QTestState *qts = run(g, &p, "", args);
+    struct sockaddr_un addr = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    g_autofree char *stopped = NULL;
+    uint64_t insns;
+    unsigned reg;
+
+    pstrcpy(addr.sun_path, sizeof(addr.sun_path), path);
+    g_assert_cmpint(connect(fd, (struct sockaddr *)&addr, sizeof(addr)), ==, 0);
+    gdb_send(fd, "qSupported:xmlRegisters=powerpc");
+    g_free(gdb_receive(fd));
+    gdb_send(fd, "qXfer:features:read:target.xml:0,400");
+    g_free(gdb_receive(fd));
+    reg = gdb_ldbar(fd);
+
+    set_up(qts, g, 0, 0, PAGE);
+    gdb_send(fd, "c");
+    wait_for(qts, DATA_DONE);
+    wait_for(qts, PAGE_OF(1) + g->hv_insns);
+    g_assert_cmphex(query(qts, 0, 0, "address"), ==, PAGE_OF(1));
+    g_assert_cmpint(write(fd, "\3", 1), ==, 1);
+    stopped = gdb_receive(fd);
+    g_assert_true(*stopped == 'T');
+
+    gdb_write(fd, reg, LDBAR_ENABLE | PAGE_OF(2));
+    g_assert_cmphex(query(qts, 0, 0, "address"), ==, PAGE_OF(2));
+    g_assert_cmpint(query(qts, 0, 0, "counts"), ==, true);
+    insns = word(qts, PAGE_OF(1), g->hv_insns);
+    /* Nothing has been executed since, so that the core has the same. */
+    put(qts, g, 0, 0, R_HTM_MODE, HTM_STOP);
+    g_assert_cmpuint(word(qts, PAGE, g->hv_insns), ==, insns);
+    g_assert_cmpuint(word(qts, PAGE_OF(1), g->hv_insns), ==, insns);
+    g_assert_cmpuint(word(qts, PAGE_OF(2), g->hv_insns), ==, 0);
+
+    put(qts, g, 0, 0, R_HTM_MODE, HTM_RUN);
+    gdb_send(fd, "c");
+    wait_for(qts, PAGE_OF(2) + g->hv_insns);
+    g_assert_cmpuint(word(qts, PAGE_OF(1), g->hv_insns), ==, insns);
+    close(fd);
+    qtest_quit(qts);
+    unlink(path);
+    rmdir(dir);
+}
+
 /* The address in LDBAR has more bits than that in PDBAR. */
 static void test_ldbar_bits(const void *data)
 {
@@ -1322,6 +1757,7 @@ static uint32_t latch_program[] = {
 #define NON_IDLE_INST   0x28
 #define P9_NTHRD_INST(n) (0x118 + ((n) - 1) * 0x40)
 #define P10_RUN_PURR    0x5a0
+#define P10_RUN_SPURR   0x5e0
 
 static void test_latch(const void *data)
 {
@@ -1337,9 +1773,10 @@ static void test_latch(const void *data)
     set_up(qts, g, 0, 0, PAGE);
     go(qts);
     wait_for(qts, DATA_DONE);
-    g_assert_cmpuint(word(qts, PAGE, g->hv_insns), ==,
-                     (2 * p.times + 4) / g->scale);
     g_assert_cmpuint(word(qts, PAGE, NON_IDLE_INST), ==,
+                     (p.times + 2) / g->scale);
+    /* All of them are the hypervisor's; without the latch, they are idle. */
+    g_assert_cmpuint(word(qts, PAGE, g->hv_insns), ==,
                      (p.times + 2) / g->scale);
     if (g == P9) {
         g_assert_cmpuint(word(qts, PAGE, P9_INST), ==,
@@ -1351,6 +1788,8 @@ static void test_latch(const void *data)
         run_ns = word(qts, PAGE, g->busy);
         assert_near(run_ns, p.times + 2, 100);
         assert_near(word(qts, PAGE, P10_RUN_PURR), run_ns * 512 / 1000, 1);
+        g_assert_cmpuint(word(qts, PAGE, P10_RUN_SPURR), ==,
+                         word(qts, PAGE, P10_RUN_PURR));
     }
     qtest_quit(qts);
 
@@ -1382,6 +1821,27 @@ static void test_latch(const void *data)
                 2);
     assert_near(word(qts, PAGE, P9_CCYC),
                 word(qts, PAGE, P9_0THRD) + word(qts, PAGE, P9_ANY_THRD), 2);
+    qtest_quit(qts);
+
+    /*
+     * Of four threads, the last three have the latch all the time, and the
+     * first one half of it: three and four are busy, never one or two, except
+     * before they have all started.
+     */
+    qts = run(g, &p, "", "-smp 4,cores=1,threads=4 "
+              "-icount shift=0,sleep=off");
+    set_up(qts, g, 0, 0, PAGE);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    sum = 0;
+    for (n = 1; n <= 4; n++) {
+        sum += word(qts, PAGE, P9_NTHRD_INST(n));
+    }
+    assert_near(sum, word(qts, PAGE, NON_IDLE_INST), 4);
+    g_assert_cmpuint(word(qts, PAGE, P9_NTHRD_INST(3)), >, sum / 10);
+    g_assert_cmpuint(word(qts, PAGE, P9_NTHRD_INST(4)), >, sum / 10);
+    g_assert_cmpuint(word(qts, PAGE, P9_NTHRD(3)), >, 0);
+    g_assert_cmpuint(word(qts, PAGE, P9_NTHRD(4)), >, 0);
     qtest_quit(qts);
 }
 
@@ -1436,20 +1896,24 @@ static void test_lanes(const void *data)
 }
 
 /*
- * The kernel of a guest, its program, and its hypervisor: the first two end
- * with a system call, of which the last one stops the engine.
+ * The hypervisor enters a state of the MSR, with or without the run latch. Code
+ * in that state ends with a system call, whose handler stops the engine.
  */
 #define GUEST_AT        0x400000
 #define DATA_MSR        DATA_OTHER
+#define DATA_CTRL       DATA_LDBAR
 #define MSR_GUEST       0x8000000000001030ull   /* SF, ME, IR, DR */
 #define MSR_GUEST_PR    (MSR_GUEST | 0x4000)
-#define MSR_HV_PR       (MSR_GUEST_PR | 0x1000000000000000ull)
+#define MSR_HV          (MSR_GUEST | 0x1000000000000000ull)
+#define MSR_HV_PR       (MSR_HV | 0x4000)
 static uint32_t guest_program[] = {
     LD(4, DATA_HTM),
     LD(5, DATA_HTM_RUN),
     LD(6, DATA_HTM_STOP),
     LD(8, DATA_TIMES),
     LD(7, DATA_MSR),
+    LD(3, DATA_CTRL),
+    MTSPR(CTRL, 3),
     LIS(22, 0x7fff),
     MTSPR(DEC, 22),
     LIS(3, 0x10),
@@ -1467,9 +1931,19 @@ static uint32_t guest_program[] = {
     RFID,
 };
 #define GUEST_PROGRAM_HV 2                      /* rfid; std in the handler */
+#define P9_CS_INST      0x820
 
-static void check_guest(const Generation *g, uint64_t msr, uint32_t event,
-                        uint32_t not_event)
+/* Instructions and cycles by MSR[HV] and MSR[PR], as the catalogs say */
+enum { PRIV, PROB, HYPERVISOR, ADJUNCT, STATES };
+static const uint32_t p9_states[STATES][2] = {
+    { 0x618, 0x620 }, { 0x658, 0x660 }, { 0x698, 0x6a0 }, { 0x6d8, 0x6e0 },
+};
+static const uint32_t p10_states[STATES][2] = {
+    { 0x360, 0x320 }, { 0x2e0, 0x2a0 }, { 0x3e0, 0x3a0 }, { 0x460, 0x420 },
+};
+
+static void check_guest(const Generation *g, uint64_t msr, unsigned state,
+                        bool latch)
 {
     /* Memory below 1 GiB is mapped 1:1, as in ppc-count-test.c */
     static const struct {
@@ -1482,15 +1956,16 @@ static void check_guest(const Generation *g, uint64_t msr, uint32_t event,
         { 0x110000, 0x8000000000102009 },
         { 0x102000, 0xc000000000000187 },
     };
+    const uint32_t (*at)[2] = g == P9 ? p9_states : p10_states;
     const uint32_t handler[] = {
         STD(6, 4), LI(10, 1), STD_AT(10, DATA_DONE), B(0),
     };
     Program p = {
         guest_program, ARRAY_SIZE(guest_program), .times = 512 * 1000 - 1,
         .handler = handler, .handler_words = ARRAY_SIZE(handler),
-        .vector = 0xc00,
+        .vector = 0xc00, .ldbar = latch,
     };
-    QTestState *qts = run(g, &p, "", "-smp 1 -m 1G");
+    QTestState *qts = run(g, &p, "", "-smp 1 -m 1G -icount shift=0,sleep=off");
     const uint32_t code[] = { BDNZ_HERE, SC(1) };
     unsigned i;
 
@@ -1504,22 +1979,38 @@ static void check_guest(const Generation *g, uint64_t msr, uint32_t event,
     set_up(qts, g, 0, 0, PAGE);
     go(qts);
     wait_for(qts, DATA_DONE);
-    g_assert_cmpuint(word(qts, PAGE, event), ==, (p.times + 1) / g->scale);
-    g_assert_cmpuint(word(qts, PAGE, not_event), ==, 0);
-    g_assert_cmpuint(word(qts, PAGE, g->hv_insns), ==,
-                     GUEST_PROGRAM_HV / g->scale);
+    for (i = 0; i < STATES; i++) {
+        unsigned insns = (i == state ? p.times + 1 : 0) +
+                         (i == HYPERVISOR ? GUEST_PROGRAM_HV : 0);
+
+        g_assert_cmpuint(word(qts, PAGE, at[i][0]), ==,
+                         latch ? insns / g->scale : 0);
+        /* Cycles are not only those with the latch: a nanosecond each */
+        g_assert_cmpuint(word(qts, PAGE, at[i][1]), >=, insns / g->scale);
+        g_assert_cmpuint(word(qts, PAGE, at[i][1]), <=,
+                         (insns + 100) / g->scale);
+    }
+    if (g == P9) {
+        g_assert_cmpuint(word(qts, PAGE, P9_CS_INST), ==,
+                         (p.times + 1 + GUEST_PROGRAM_HV) / g->scale);
+        g_assert_cmpuint(word(qts, PAGE, P9_CS_INST + USER), ==,
+                         state == PROB || state == ADJUNCT
+                         ? (p.times + 1) / g->scale : 0);
+    }
     qtest_quit(qts);
 }
 
 static void test_guest(const void *data)
 {
-    const Generation *g = data;
-    const uint32_t priv = g == P9 ? 0x618 : 0x360;
+    static const uint64_t msr[STATES] = {
+        MSR_GUEST, MSR_GUEST_PR, MSR_HV, MSR_HV_PR,
+    };
+    unsigned i;
 
-    check_guest(g, MSR_GUEST, priv, g->prob_insns);
-    check_guest(g, MSR_GUEST_PR, g->prob_insns, priv);
-    /* A program of the hypervisor: problem state, and not what HV counts */
-    check_guest(g, MSR_HV_PR, g->prob_insns, priv);
+    for (i = 0; i < STATES; i++) {
+        check_guest(data, msr[i], i, true);
+        check_guest(data, msr[i], i, false);
+    }
 }
 
 /*
@@ -1527,6 +2018,8 @@ static void test_guest(const void *data)
  * writes a SCOM.
  */
 static uint32_t repeat_program[] = {
+    LI(3, 1),
+    MTSPR(CTRL, 3),
     LD(4, DATA_HTM),
     LD(5, DATA_HTM_RUN),
     LD(6, DATA_HTM_STOP),
@@ -1834,6 +2327,8 @@ int main(int argc, char **argv)
     add("bad-address", test_bad_address);
     add("properties", test_properties);
     add("core-synthetic", test_core_synthetic);
+    add("core-synthetic-change", test_core_synthetic_change);
+    add("core-kinds", test_core_kinds);
     add("core-add", test_core_add);
     add("no-migration", test_no_migration);
     add("catalog", test_catalog);
@@ -1842,13 +2337,17 @@ int main(int argc, char **argv)
         add("trace", test_trace);
         add("trace-select", test_trace_select);
         add("ldbar-bits", test_ldbar_bits);
+        add("ldbar-0", test_ldbar_0);
+        add("gdb", test_gdb);
         add("thread-synthetic", test_thread_synthetic);
+        add("thread-steering", test_thread_steering);
+        add("thread-catalog", test_thread_catalog);
         add("latch", test_latch);
         add("lanes", test_lanes);
         add("guest", test_guest);
         add("repeat", test_repeat);
         add("interrupts", test_interrupts);
-    add("ebb", test_ebb);
+        add("ebb", test_ebb);
         add("stress", test_stress);
     }
     return g_test_run();

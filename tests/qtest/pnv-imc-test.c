@@ -30,6 +30,7 @@
 #define HOMER_SIZE      (4 * MiB)
 #define AREA            0x180000
 #define AREA_SIZE       0x40000
+#define OCC_TABLES      0xe2000
 #define STATUS          0x3fc00
 #define COMMAND         0x3fc08
 #define SPEED           0x3fc10
@@ -1947,6 +1948,37 @@ static void test_synthetic_change(const void *data)
     nest_quit(&n);
 }
 
+/*
+ * As many entries as a list can have, none of which is an event. A guest that
+ * changes the speed all the time must not keep QEMU busy for long: 300 stores
+ * took a minute when each of them looked up all words.
+ */
+static void test_synthetic_many(const void *data)
+{
+    Nest n = nest_init(data, "");
+    g_autoptr(GString) list = g_string_new(NULL);
+    const unsigned entries = 4096;
+    int64_t start;
+
+    for (unsigned i = 0; i < entries; i++) {
+        g_string_append_printf(list, "%s0x%x=rate:%u", i ? "," : "",
+                               FREE + 8 * i, i + 1);
+    }
+    set(&n, "nest-synthetic", list->str);
+    start = g_get_monotonic_time();
+    for (unsigned i = 0; i < 300; i++) {
+        put(&n, SPEED, i % 2);
+    }
+    g_assert_cmpint(g_get_monotonic_time() - start, <, 20 * G_USEC_PER_SEC);
+
+    /* The speed is 1 now: a post comes after 2 ms. */
+    step(&n, 2 * MS);
+    for (unsigned i = 0; i < entries; i += 455) {
+        assert_word(&n, FREE + 8 * i, 2000 * (i + 1) + n.chip);
+    }
+    nest_quit(&n);
+}
+
 static void test_synthetic_errors(const void *data)
 {
     Nest n = nest_init(data, "");
@@ -1992,6 +2024,9 @@ static void test_synthetic_errors(const void *data)
         { g_strdup("0x8=rate:1x"), "bad kind" },
         { g_strdup("0x8=hash:1"), "bad kind" },
         { g_strdup("0x8=demo"), "bad kind" },
+        /* They change from post to post, but a post of the nest does not. */
+        { g_strdup("0x8=noise:10:5"), "no noise and no ramp" },
+        { g_strdup("0x10=hash,0x8=ramp:1:2:3"), "no noise and no ramp" },
         { g_strdup("0x8=hash,demo"), "not of the form" },
         { g_strdup("0x8=hash,0x8=hash"), "twice" },
         { g_strdup("0x8-0x20=hash,0x20-0x28=hash"), "twice" },
@@ -2274,6 +2309,9 @@ static void test_homer(const void *data)
                 g_assert_cmphex(chip[i].homer, !=, chip[j].homer);
             }
             g_assert_true(is_reserved(n.qts, chip[i].homer));
+            /* The OCC has stored its tables there, which begin with "valid" */
+            g_assert_cmpuint(qtest_readb(n.qts, chip[i].homer + OCC_TABLES),
+                             ==, 1);
             start = end;
         }
 
@@ -2294,6 +2332,44 @@ static void test_homer(const void *data)
 }
 
 /* Without imc=on, all is as it was */
+/* What "info mtree" says of the first region with a name */
+static char *region_line(QTestState *qts, const char *name)
+{
+    g_autofree char *tree = qtest_hmp(qts, "info mtree");
+    g_auto(GStrv) lines = g_strsplit(tree, "\n", 0);
+
+    for (int i = 0; lines[i]; i++) {
+        if (g_str_has_suffix(g_strchomp(lines[i]), name)) {
+            return g_strdup(lines[i]);
+        }
+    }
+    g_assert_not_reached();
+}
+
+static void assert_priority(QTestState *qts, const char *region, int priority)
+{
+    g_autofree char *line = region_line(qts, region);
+    g_autofree char *text = g_strdup_printf("(prio %d, ", priority);
+
+    g_assert_nonnull(strstr(line, text));
+}
+
+/* HOMER is over the RAM; without the option, regions are as ever. */
+static void test_priority(const void *data)
+{
+    const Gen *gen = data;
+
+    for (int on = 0; on < 2; on++) {
+        QTestState *qts = qtest_initf("-M %s,imc=%s -nodefaults " TWO_CHIPS,
+                                      gen->machine, on ? "on" : "off");
+
+        assert_priority(qts, ": pnv.ram", 0);
+        assert_priority(qts, ": homer-chip0-memory", on);
+        assert_priority(qts, ": homer-chip1-memory", on);
+        qtest_quit(qts);
+    }
+}
+
 static void test_off(const void *data)
 {
     const Gen *gen = data;
@@ -2661,6 +2737,10 @@ static void test_bad_catalogs(void)
           "no reg or event-name" },
         { { CATALOG_DEFAULT, .type = 4, .scale = "0", .reg = 0x10 },
           "not a positive integer" },
+        { { CATALOG_DEFAULT, .type = 4, .reg = 0x10, .other = "core@8" },
+          "are both at 0x18" },
+        { { CATALOG_DEFAULT, .type = 1, .reg = 0x18, .other = "thread@8" },
+          "are both at 0x20" },
     };
     g_autoptr(GByteArray) good = catalog_new(&(Catalog) { CATALOG_DEFAULT });
     g_autofree char *big = g_malloc0(256 * KiB + 1);
@@ -2915,6 +2995,7 @@ int main(int argc, char **argv)
     add_test("property/synthetic-forms", test_synthetic_forms);
     add_test("property/synthetic-values", test_synthetic_values);
     add_test("property/synthetic-change", test_synthetic_change);
+    add_test("property/synthetic-many", test_synthetic_many);
     add_test("property/synthetic-errors", test_synthetic_errors);
     add_test("property/demo", test_demo);
     add_test("property/add", test_add);
@@ -2922,6 +3003,7 @@ int main(int argc, char **argv)
     add_test("property/fault", test_fault);
 
     add_test("machine/homer", test_homer);
+    add_test("machine/priority", test_priority);
     add_test("machine/off", test_off);
     add_test("machine/options", test_options);
     qtest_add_func("pnv-imc/powernv8/no-option", test_power8);

@@ -14,7 +14,8 @@
  *  R5 Counts belong to the domain in which the instruction is executed.
  *  R6 Lanes: all forms of larx and stcx. count when they finish, the latter
  *     also when they do not store, which counts apart; tlbie, but not tlbiel.
- *  R7 Time counts while the CPU is not halted; and apart with CTRL[RUN].
+ *  R7 Time counts while the CPU is not halted; and apart with CTRL[RUN]. So do
+ *     instructions with CTRL[RUN], in each domain.
  *  R8 Nothing moves unless counting is on.
  *
  * Copyright (c) qemu-pmu developers
@@ -53,7 +54,7 @@ enum { GUEST, GUEST_PR, HV, HV_PR, DOMAINS };
 #define BUSY            (DOMAINS * LANES)
 #define RUN             (BUSY + 1)
 #define RUN_INSNS       (BUSY + 2)
-#define TOTALS          (BUSY + 3)
+#define TOTALS          (RUN_INSNS + DOMAINS)
 
 static const uint32_t start[] = {
     0x7ffffaa6,     /*     mfspr r31, 1023 */
@@ -1002,6 +1003,10 @@ static void test_time(const void *args)
         g_assert_cmpuint(result[0][BUSY], ==,
                          FRAME + result[0][HV * LANES + INSNS]);
         g_assert_cmpuint(result[0][RUN], ==, i == 0 ? 0x80000 + 3 : 0);
+        for (int d = 0; d < DOMAINS; d++) {
+            g_assert_cmpuint(result[0][RUN_INSNS + d], ==,
+                             d == HV ? result[0][RUN] : 0);
+        }
     }
     qtest_quit(p.qts);
 }
