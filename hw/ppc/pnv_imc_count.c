@@ -7,8 +7,8 @@
  * from the differences:
  *
  *  - a cycle is a nanosecond of virtual time;
- *  - the time of a state (user, kernel, MSR[HV], ...) is the thread's busy time,
- *    divided in proportion to the instructions of each state;
+ *  - the busy time of a thread is divided between states (user, kernel,
+ *    MSR[HV], ...) in proportion to the instructions in each state;
  *  - events named NON_IDLE, and instructions by MSR[HV] and MSR[PR], count only
  *    with the run latch, CTRL[RUN];
  *  - for the number of busy threads, assume that all threads of a core began to
@@ -297,8 +297,8 @@ static void thread_totals(PowerPCCPU *cpu, uint64_t *total)
 
 /*
  * The difference between the totals of a thread and those @seen at the previous
- * reading, @ns ago. The clock has advanced since @ns was computed: cap the times
- * at @ns, and leave the rest for the next reading.
+ * reading, @ns ago. The clock has advanced since @ns was computed: cap times at
+ * @ns, and leave the rest for the next reading.
  */
 static void thread_delta(PowerPCCPU *cpu, uint64_t *seen, uint64_t ns,
                          uint64_t *delta)

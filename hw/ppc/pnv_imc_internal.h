@@ -399,7 +399,7 @@ typedef struct PnvImcPost {
  * @record: index of the next record
  * @checking: the thread checks now and then whether a sample is due, or work is
  *            queued that starts the checks
- * @next_ns: time of the next sample, ns of virtual time; 0 before the first check
+ * @next_ns: time of the next sample, ns of virtual time; 0 before any check
  * @check_ns: time of the last check, ns of virtual time
  * @check_insns: instructions of the thread at the last check
  * @bad: no memory is there for records, and a message was logged

@@ -12,8 +12,16 @@
 #include "exec/address-spaces.h"
 #include "hw/ppc/fdt.h"
 #include "qapi/error.h"
+#include "qemu/error-report.h"
 #include "qemu/units.h"
 #include <libfdt.h>
+
+/*
+ * Linux allocates counters and traces of cores in the memory of their chip. If
+ * that fails for one chip, it has no such counters at all. Firmware's tables
+ * (about 50 MiB) and HOMER leave too little on a chip with less than this.
+ */
+#define CHIP_RAM_MIN            (128 * MiB)
 
 static bool pnv_imc_machine_get(Object *obj, Error **errp)
 {
@@ -40,10 +48,10 @@ static PnvHomer *pnv_imc_homer(PnvChip *chip)
 
 /*
  * In stock QEMU, HOMER is outside of the memory that the device tree describes,
- * so that Linux does not map it. Here it is at the end of each chip's RAM, as on
- * real machines; below a multiple of 16 MiB, because Linux rounds the end of
- * memory down to one. If a chip has less than 64 MiB, its HOMER is in the RAM of
- * chip 0, which always has 1 GiB.
+ * so that Linux does not map it. Here it is at the end of each chip's RAM, as
+ * on real machines; below a multiple of 16 MiB, because Linux rounds the end of
+ * memory down to one. The HOMER of a chip with less than 64 MiB is in the RAM
+ * of chip 0, which always has 1 GiB.
  */
 void pnv_imc_place_homer(PnvMachineState *pnv, PnvChip *chip)
 {
@@ -51,6 +59,13 @@ void pnv_imc_place_homer(PnvMachineState *pnv, PnvChip *chip)
 
     if (!pnv->imc) {
         return;
+    }
+    if (chip->ram_size < CHIP_RAM_MIN) {
+        warn_report("chip %u has %" PRIu64 " MiB of memory, but imc=on needs "
+                    "%" PRIu64 " MiB for Linux's core_imc; give at least 1 GiB "
+                    "and %" PRIu64 " MiB for each further chip", chip->chip_id,
+                    chip->ram_size / MiB, CHIP_RAM_MIN / MiB,
+                    CHIP_RAM_MIN / MiB);
     }
     if (chip->ram_size >= 64 * MiB) {
         end = chip->ram_start + chip->ram_size;

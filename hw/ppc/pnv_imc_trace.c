@@ -38,8 +38,8 @@
  *    known, so that IP is the start of a block;
  *  - a clock does not stop for an idle thread, but an idle thread is not
  *    sampled;
- *  - CPMC1 to 4 are the events since the trace began. A counter of an event that
- *    an emulator cannot count is 0, and never causes a sample;
+ *  - CPMC1 to 4 are the events since the trace began. A counter of an event
+ *    that an emulator cannot count is 0, and never causes a sample;
  *  - with address 0 in LDBAR, there is no trace.
  *
  * Copyright (c) qemu-pmu developers
@@ -208,7 +208,7 @@ static uint64_t period_ns(PnvImcEngine *e)
 static uint64_t insns_until_next(PnvImcSampler *s, int64_t now, uint64_t insns)
 {
     uint64_t did = insns - s->check_insns, took = MAX(now - s->check_ns, 1);
-    /* Add a sixteenth: a late check is cheaper than an early one plus another. */
+    /* Add a sixteenth: a late check is cheaper than an early one and a next. */
     uint64_t left = MAX(s->next_ns - now, 1) * 17 / 16;
 
     s->check_insns = insns;

@@ -1600,6 +1600,7 @@ static unsigned gdb_ldbar(int fd)
     static const char name[] = "<reg name=\"ldbar\"";
     g_autoptr(GString) xml = g_string_new(NULL);
     const char *reg;
+    unsigned number;
     char *part;
     bool more;
 
@@ -1618,7 +1619,8 @@ static unsigned gdb_ldbar(int fd)
     g_assert_nonnull(reg);
     reg = strstr(reg, "regnum=\"");
     g_assert_nonnull(reg);
-    return strtoul(reg + strlen("regnum=\""), NULL, 10);
+    g_assert_cmpint(sscanf(reg, "regnum=\"%u", &number), ==, 1);
+    return number;
 }
 
 static void gdb_write(int fd, unsigned reg, uint64_t value)
