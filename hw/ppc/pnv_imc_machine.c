@@ -21,7 +21,7 @@
  * that fails for one chip, it has no such counters at all. Firmware's tables
  * (about 50 MiB) and HOMER leave too little on a chip with less than this.
  */
-#define CHIP_RAM_MIN            (128 * MiB)
+#define CHIP_RAM_MIN            (256 * MiB)
 
 static bool pnv_imc_machine_get(Object *obj, Error **errp)
 {

@@ -2461,10 +2461,10 @@ static void test_memory(const void *data)
         { 1, 1024, NULL },
         { 2, 1024, "chip 1 has 0 MiB" },
         { 2, 1088, "chip 1 has 64 MiB" },
-        { 2, 1151, "chip 1 has 127 MiB" },
-        { 2, 1152, NULL },
-        { 4, 1024 + 3 * 127, "chip 3 has 127 MiB" },
-        { 4, 1024 + 3 * 128, NULL },
+        { 2, 1279, "chip 1 has 255 MiB" },
+        { 2, 1280, NULL },
+        { 4, 1024 + 3 * 255, "chip 3 has 255 MiB" },
+        { 4, 1024 + 3 * 256, NULL },
     };
     const Gen *gen = data;
 
