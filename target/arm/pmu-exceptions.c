@@ -2,14 +2,14 @@
  * Arm PMUv3: events that count exceptions
  *
  * An exception counts at the exception level that it is taken from, as the
- * instruction before it does; and a return from one at the level that
- * executes it. (Our decision: the Arm ARM leaves it open.) Calls of the
- * firmware count, too, also where QEMU is the firmware (PSCI); semihosting
- * does not.
+ * instruction before it does. A return from an exception counts at the level
+ * that executes it, whether it is legal or not. (Our decision: the Arm ARM
+ * leaves the levels open.) A call of the firmware counts, also if QEMU is the
+ * firmware (PSCI). A semihosting call does not.
  *
- * Most events count only what is taken *locally*: to EL1, to the level that
- * the exception comes from, or, from EL0 of a host at EL2, to EL2. Others are
- * *traps*.
+ * Most events count only exceptions that are taken *locally*: to EL1, to the
+ * level that the exception comes from, or, from EL0 of a host at EL2, to EL2.
+ * All other exceptions are *traps*, which have events of their own.
  *
  * Source: Arm ARM (DDI 0487), "Common architectural events", EXC_*.
  *
@@ -42,11 +42,11 @@ static bool pmu_exception_is_local(CPUARMState *env)
            (from == 0 && to == 2 && (arm_hcr_el2_eff(env) & HCR_TGE));
 }
 
-/* Is the abort one, and not a breakpoint or a watchpoint? */
+/* Is EXCP_*_ABORT an abort, rather than a breakpoint or a watchpoint? */
 static bool pmu_exception_is_abort(CPUARMState *env)
 {
     if (!arm_el_is_aa64(env, env->exception.target_el)) {
-        /* AArch32 has no other way to report them */
+        /* AArch32 reports breakpoints and watchpoints as aborts. */
         return true;
     }
     switch (syn_get_ec(env->exception.syndrome)) {
@@ -109,6 +109,7 @@ void pmu_count_exception(ARMCPU *cpu)
 
 void pmu_count_exception_return(ARMCPU *cpu)
 {
-    g_assert(bql_locked());
+    /* HELPER(exception_return) does not hold the BQL for an illegal return. */
+    BQL_LOCK_GUARD();
     cpu->pmu_count.exceptions[PMU_EXC_RETURN]++;
 }

@@ -189,6 +189,9 @@ static const uint32_t exclusive[] = {
     0x0805fc64,     /*     stlxrb w5, w4, [x3] */
     0xc87f1864,     /*     ldxp x4, x6, [x3] */
     0xc8251864,     /*     stxp w5, x4, x6, [x3] */
+    0xc85f7c64,     /*     ldxr x4, [x3] */
+    0xc81f7c64,     /*     stxr wzr, x4, [x3] */
+    0xc81f7c64,     /*     stxr wzr, x4, [x3] */
 };
 
 static const uint32_t classes[] = {
@@ -258,6 +261,17 @@ static const uint32_t abort_jump[] = {
     0x10000049,     /*     adr x9, 1f */
     0xd61f00c0,     /*     br x6 */
     0xd503201f,     /* 1:  nop */
+};
+
+static const uint32_t illegal_return[] = {
+    0x100000e9,     /*     adr x9, 2f */
+    0x100000a4,     /*     adr x4, 1f */
+    0xd5184024,     /*     msr elr_el1, x4 */
+    0xd2807924,     /*     mov x4, #0x3c9 */
+    0xd5184004,     /*     msr spsr_el1, x4 */
+    0xd69f03e0,     /*     eret */
+    0xd503201f,     /* 1:  nop */
+    0xd503201f,     /* 2:  nop */
 };
 
 static const uint32_t psci_version[] = {
@@ -469,15 +483,18 @@ static const struct {
         }
     }, {
         "exclusive", CODE(exclusive), .expect = {
-            { INST_RETIRED, 9 },
-            { LD_RETIRED, 3 },
-            { ST_RETIRED, 4 },
-            { LDST_SPEC, 7 },
-            { LDREX_SPEC, 3 },
-            { STREX_SPEC, 4 },
-            /* The second stxr and, after the clrex, stlxrb fail */
-            { STREX_PASS_SPEC, 2 },
-            { STREX_FAIL_SPEC, 2 },
+            { INST_RETIRED, 12 },
+            { LD_RETIRED, 4 },
+            { ST_RETIRED, 6 },
+            { LDST_SPEC, 10 },
+            { LDREX_SPEC, 4 },
+            { STREX_SPEC, 6 },
+            /*
+             * The second stxr of each pair and, after the clrex, stlxrb fail,
+             * also if the program does not look at the result
+             */
+            { STREX_PASS_SPEC, 3 },
+            { STREX_FAIL_SPEC, 3 },
             { DP_SPEC, 1 },
         }
     }, {
@@ -538,6 +555,17 @@ static const struct {
             { EXC_TAKEN, 1 },
             { EXC_UNDEF, 1 },
             { EXC_RETURN, 1 },
+        }
+    }, {
+        /* To EL2, from EL1: stays at EL1, where the next instruction faults */
+        "illegal-return", CODE(illegal_return), .vector = vector_to_x9,
+        .expect = {
+            { INST_RETIRED, 7 + 4 },
+            { DP_SPEC, 3 + 1 },
+            { PC_WRITE_RETIRED, 1 + 1 },
+            { EXC_TAKEN, 1 },
+            { EXC_UNDEF, 1 },
+            { EXC_RETURN, 1 + 1 },
         }
     }, {
         /* QEMU is the firmware, and does not return by ERET */

@@ -1,5 +1,5 @@
 /*
- * Arm translation: what each instruction counts, for the events of the PMU
+ * Arm translation: the lanes that each instruction adds to, for PMU events
  *
  * Each instruction is classified by its encoding alone, so that the counts are
  * the same on all hosts: see count-kinds.c.inc. Our decisions, where the Arm
@@ -12,7 +12,6 @@
  *  - A return from an exception writes the PC, but is no branch.
  *  - Moves between general and floating-point registers belong to the latter.
  *  - Instructions of FEAT_SHA3, such as EOR3, are cryptographic.
- *  - A store-exclusive that throws its result away (to WZR) passes.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -40,7 +39,7 @@
 
 #include "count-kinds.c.inc"
 
-/* What a kind adds to the words */
+/* The values that a kind of instruction adds to the words of counts */
 static void count_words(const CountKind *kind, uint64_t *words)
 {
     const InsnCountLane *lane = arm_insn_count_ops.lane;
@@ -83,7 +82,7 @@ void count_insn(DisasContext *s)
     }
 }
 
-/* What an AArch32 instruction counts if its condition fails */
+/* The lanes of an AArch32 instruction whose condition fails */
 static uint32_t count_lanes_if_failed(uint32_t lanes)
 {
     if (lanes & LANE(BR_IMMED)) {
