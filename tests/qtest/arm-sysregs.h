@@ -44,6 +44,8 @@
 #define PMEVCNTR_EL0(n) (0x1be800 + ((n) << 5))
 #define PMEVTYPER_EL0(n) (0x1bec00 + ((n) << 5))
 #define PMCCFILTR_EL0   0x1befe0
+#define CNTFRQ_EL0      0x1be000
+#define CNTVCT_EL0      0x1be040
 #define HCR_EL2         0x1c1100
 #define MDCR_EL2        0x1c1120
 #define VTTBR_EL2       0x1c2100

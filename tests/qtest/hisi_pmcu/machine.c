@@ -9,6 +9,7 @@
 #include "qemu/osdep.h"
 #include "common.h"
 #include "qemu/bswap.h"
+#include "qobject/qdict.h"
 #include "standard-headers/linux/qemu_fw_cfg.h"
 
 static void test_machine_dies(void)
@@ -296,6 +297,88 @@ static void test_machine_constraints(void)
     }
 }
 
+/* The monitor shows each device with the address of its registers. */
+static void test_machine_qtree(void)
+{
+    QTestState *qts = qtest_init("-M virt,gic-version=3,pmcu=on -cpu max "
+                                 "-nic none -smp 2,sockets=2");
+    g_autofree char *tree = qtest_hmp(qts, "info qtree");
+    const char *device = tree;
+
+    /* The newest device comes first */
+    for (int die = 1; die >= 0; die--) {
+        g_autofree char *mmio = g_strdup_printf(
+            "mmio %016x/0000000000010000", 0x09100000 + die * 0x10000);
+        const char *next;
+
+        device = strstr(device, "dev: hisi-pmcu,");
+        g_assert_nonnull(device);
+        device++;
+        next = strstr(device, "dev: ") ?: tree + strlen(tree);
+        g_assert_nonnull(g_strstr_len(device, next - device, mmio));
+    }
+    g_assert_null(strstr(device, "dev: hisi-pmcu,"));
+    qtest_quit(qts);
+}
+
+/* A machine has its devices or has not: pmcu cannot change at run time. */
+static void test_machine_late(void)
+{
+    static const char *const options[] = { "", ",pmcu=off", ",pmcu=on" };
+
+    for (int i = 0; i < ARRAY_SIZE(options); i++) {
+        QTestState *qts = qtest_initf("-M virt,gic-version=3%s -cpu max "
+                                      "-nic none", options[i]);
+        bool on = !strcmp(options[i], ",pmcu=on");
+        QDict *rsp;
+
+        rsp = qtest_qmp(qts, "{'execute': 'qom-set', 'arguments': {"
+                        "'path': '/machine', 'property': 'pmcu', "
+                        "'value': true}}");
+        g_assert_true(qdict_haskey(rsp, "error"));
+        g_assert_cmpstr(qdict_get_str(qdict_get_qdict(rsp, "error"), "desc"),
+                        ==, "pmcu cannot be set after the machine was created");
+        qobject_unref(rsp);
+        g_assert_cmpint(qtest_qom_get_bool(qts, "/machine", "pmcu"), ==, on);
+        qtest_quit(qts);
+    }
+}
+
+/*
+ * Machine types before virt-6.2 make a socket, and so a die, of each CPU:
+ * QEMU warns unless the user asked for that.
+ */
+static void test_machine_old_types(void)
+{
+    static const struct {
+        const char *args;
+        bool warns;
+    } cases[] = {
+        { "-M virt-6.1 -smp 4", true },
+        { "-M virt-6.1 -smp 4,sockets=1", false },
+        { "-M virt-6.1 -smp 4,sockets=2", false },
+        { "-M virt-6.1 -smp 1", false },
+        { "-M virt-6.2 -smp 4", false },
+        { "-M virt-6.2 -smp 4,sockets=4", false },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        /* QEMU ends after it has created the machine */
+        g_autofree char *args = g_strdup_printf(
+            "%s -M gic-version=3,pmcu=on,dumpdtb=/dev/null -cpu max",
+            cases[i].args);
+        g_autofree char *err = NULL;
+
+        g_assert_cmpint(pmcu_run_qemu(args, &err), ==, 0);
+        g_assert_cmpint(strstr(err, "warning: mach-virt: -smp 4 makes 4 dies "
+                               "with one CPU each, because machine types "
+                               "before virt-6.2 prefer sockets; for one die, "
+                               "use -smp 4,sockets=1\n") != NULL, ==,
+                        cases[i].warns);
+        g_assert_cmpint(strstr(err, " dies") != NULL, ==, cases[i].warns);
+    }
+}
+
 void add_machine_tests(void)
 {
     qtest_add_func("hisi_pmcu/machine/dies", test_machine_dies);
@@ -304,4 +387,7 @@ void add_machine_tests(void)
     qtest_add_func("hisi_pmcu/machine/acpi", test_machine_acpi);
     qtest_add_func("hisi_pmcu/machine/off", test_machine_off);
     qtest_add_func("hisi_pmcu/machine/constraints", test_machine_constraints);
+    qtest_add_func("hisi_pmcu/machine/info-qtree", test_machine_qtree);
+    qtest_add_func("hisi_pmcu/machine/set-at-run-time", test_machine_late);
+    qtest_add_func("hisi_pmcu/machine/old-types", test_machine_old_types);
 }

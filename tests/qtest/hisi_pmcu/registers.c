@@ -14,20 +14,25 @@ static const unsigned no_regs[] = {
     0x208, 0x1000, HISI_PMCU_MMIO_SIZE - 4,
 };
 
+/* The header is shared with the model: check it against the driver's. */
+static const struct {
+    const char *name;
+    unsigned offset, driver;
+} regs[] = {
+#define REG(name, driver) { #name, A_##name, driver }
+    REG(FSM_STATUS, 0x000), REG(FSM_CFG, 0x004), REG(EVENT_BASE_H, 0x008),
+    REG(EVENT_BASE_L, 0x00c), REG(KILL_BASE_H, 0x010), REG(KILL_BASE_L, 0x014),
+    REG(STORE_BASE_H, 0x018), REG(STORE_BASE_L, 0x01c), REG(WAIT_CNT, 0x020),
+    REG(FSM_CTRL, 0x038), REG(FSM_BRK, 0x03c), REG(COMP, 0x044),
+    REG(INT_EN, 0x100), REG(INT_MSK, 0x104), REG(INT_STAT, 0x108),
+    REG(INT_CLR, 0x10c), REG(PMCR, 0x200), REG(PMCCFILTR, 0x204),
+#undef REG
+};
+
 static void test_reg_offsets(void)
 {
-    static const unsigned offsets[] = {
-        A_FSM_STATUS, 0x000, A_FSM_CFG, 0x004, A_EVENT_BASE_H, 0x008,
-        A_EVENT_BASE_L, 0x00c, A_KILL_BASE_H, 0x010, A_KILL_BASE_L, 0x014,
-        A_STORE_BASE_H, 0x018, A_STORE_BASE_L, 0x01c, A_WAIT_CNT, 0x020,
-        A_FSM_CTRL, 0x038, A_FSM_BRK, 0x03c, A_COMP, 0x044, A_INT_EN, 0x100,
-        A_INT_MSK, 0x104, A_INT_STAT, 0x108, A_INT_CLR, 0x10c, A_PMCR, 0x200,
-        A_PMCCFILTR, 0x204,
-    };
-
-    /* The header is shared with the model: check it against the driver's */
-    for (int i = 0; i < ARRAY_SIZE(offsets); i += 2) {
-        g_assert_cmphex(offsets[i], ==, offsets[i + 1]);
+    for (int i = 0; i < ARRAY_SIZE(regs); i++) {
+        g_assert_cmphex(regs[i].offset, ==, regs[i].driver);
     }
     g_assert_cmphex(pmcu_fsm_cfg(240, 255, 8), ==, 0x8fff0);
 }
@@ -140,6 +145,42 @@ static void test_reg_guest_errors(void)
         "hisi_pmcu die 0: trigger refused: NR_PMU out of range\n");
 }
 
+/* A trace of accesses names each register, and the die. */
+static void test_reg_trace(void)
+{
+    g_autofree char *log = NULL;
+    g_autofree char *args = NULL;
+    g_autofree char *text = NULL;
+    g_autoptr(GString) expected = g_string_new("");
+    int fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &log, NULL);
+    Pmcu p;
+
+    g_assert(fd >= 0);
+    close(fd);
+    args = g_strdup_printf("-smp 2,sockets=2 -trace hisi_pmcu_read "
+                           "-trace hisi_pmcu_write -D %s", log);
+    p = pmcu_init(args);
+    for (unsigned die = 0; die < 2; die++) {
+        for (int i = 0; i < ARRAY_SIZE(regs); i++) {
+            pmcu_write(&p, regs[i].driver, 0);
+            pmcu_read(&p, regs[i].driver);
+            g_string_append_printf(expected,
+                                   "hisi_pmcu_write die %u %s (0x%03x) "
+                                   "value 0x00000000\n"
+                                   "hisi_pmcu_read die %u %s (0x%03x) "
+                                   "value 0x00000000\n",
+                                   die, regs[i].name, regs[i].driver,
+                                   die, regs[i].name, regs[i].driver);
+        }
+        p.base += HISI_PMCU_MMIO_SIZE;
+    }
+    pmcu_quit(&p);
+
+    g_assert(g_file_get_contents(log, &text, NULL, NULL));
+    unlink(log);
+    g_assert_cmpstr(text, ==, expected->str);
+}
+
 void add_registers_tests(void)
 {
     qtest_add_func("hisi_pmcu/reg/offsets", test_reg_offsets);
@@ -147,4 +188,5 @@ void add_registers_tests(void)
     qtest_add_func("hisi_pmcu/reg/read-only-and-actions", test_reg_ro);
     qtest_add_func("hisi_pmcu/reg/access-size", test_reg_access_size);
     qtest_add_func("hisi_pmcu/reg/guest-errors-logged", test_reg_guest_errors);
+    qtest_add_func("hisi_pmcu/reg/names-in-trace", test_reg_trace);
 }
