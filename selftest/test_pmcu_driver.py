@@ -15,12 +15,25 @@ MODULE = ui.BUILD / 'guest/arm/modules/hisi_pmcu/hisi_pmcu.ko'
 functional.need(functional.emulator('aarch64'), *functional.guest_files('arm'), MODULE)
 
 PMU = '/sys/bus/event_source/devices/hisi_pmcu_sccl'
+DRIVER = '/sys/bus/platform/drivers/hisi_pmcu'
 REGISTERS = 0x9100000
 FSM_STATUS, WAIT_CNT, FSM_CTRL, FSM_BRK, INT_STAT = (
     REGISTERS + offset for offset in (0x00, 0x20, 0x38, 0x3c, 0x108))
-# Made-up counts that tell die, slot, and record from each other
-HASH = ['-global', 'hisi-pmcu.synthetic-events=0x40-0x4f=hash']
 MAX_RUN = 255                           # samples of a run
+# Made-up counts tell event, die, slot, and record from each other. Each event of each slot has a
+# ramp: ramp_start() per microsecond of a window in the first record of a run, and one more in each
+# of RAMP records that follow. A run has fewer records than that, and no two ramps overlap.
+RAMP = 1024
+EVENTS, UNITS = range(0x40, 0x50), range(32)        # a unit is a slot, counted through all dies
+
+
+def ramp_start(event, unit):
+    return RAMP * (len(UNITS) * (event - EVENTS[0]) + unit + 1)
+
+
+RAMPS = ['-global', 'hisi-pmcu.synthetic-events=' + ','.join(
+    f'{event:#x}@{unit}=ramp:{ramp_start(event, unit)}:{ramp_start(event, unit) + RAMP}:{RAMP}'
+    for event in EVENTS for unit in UNITS)]
 TRUNCATED, PARTIAL = 1, 4               # PERF_AUX_FLAG_*
 ALL_LEVELS = '--filter 8 '              # count cycles at EL2 too, where the kernel is
 INSERT = 'insmod /root/hisi_pmcu.ko || exit 90\n'
@@ -33,19 +46,9 @@ def boot(**options):
     return {'files': {'/root/hisi_pmcu.ko': MODULE}, **options}
 
 
-def synthetic(event, unit, index):
-    """What the kind "hash" of synthetic events is; unit numbers the slots of all dies."""
-    def mix(h):
-        h ^= h >> 16
-        h = h * 0x85ebca6b & 0xffffffff
-        h ^= h >> 13
-        h = h * 0xc2b2ae35 & 0xffffffff
-        return h ^ h >> 16
-
-    h = mix(1)
-    for value in (event, unit, index):
-        h = mix(h ^ value)
-    return h
+def synthetic(event, unit, index, period_us=1000):
+    """The count that RAMPS asks for in a record of a run."""
+    return period_us * (ramp_start(event, unit) + index)
 
 
 @dataclass
@@ -115,13 +118,14 @@ class Checks(unittest.TestCase):
         self.assertEqual(len(recording.records), samples * records)
         self.assertEqual({len(r.events) for r in recording.records}, {events})
 
-    def check_order(self, recording, indexes, event=0x40, at=0, die=0, offline=()):
+    def check_order(self, recording, indexes, event=0x40, at=0, die=0, offline=(),
+                    period_us=1000):
         """Event number `at` has the counts that these records of a run have."""
         for number, (record, index) in enumerate(zip(recording.records, indexes)):
             expected = [0] * self.slots
             for cpu, slot in enumerate(self.cpu_slots()):
                 if cpu not in offline:
-                    expected[slot] = synthetic(event, die * self.slots + slot, index)
+                    expected[slot] = synthetic(event, die * self.slots + slot, index, period_us)
             self.assertEqual(record.events[at], expected, f'record {number}, {index} of its run')
 
     def check_cycles(self, recording, period_us, offline=()):
@@ -141,15 +145,15 @@ class Checks(unittest.TestCase):
 
 class Driver(Checks, functional.OneGuest):
     """Device tree; four CPUs in two clusters"""
-    boot = boot(smp='4,clusters=2,cores=2', args=HASH, append='iomem=relaxed')
+    boot = boot(smp='4,clusters=2,cores=2', args=RAMPS, append='iomem=relaxed')
 
     @functional.part(lambda cls: INSERT + f'cd {PMU}0 && head cpumask caps/* event_list\n'
-                     'ls -d /sys/bus/platform/drivers/hisi_pmcu/*.pmcu')
+                     f'ls -d {DRIVER}/*.pmcu')
     def test_0_load(self, lines):
         """the driver finds the PMCU in the device tree, and says what it is"""
         self.assertEqual([l for l in lines if l and not l.startswith('=')],
                          ['0', '2', '6', '0x11',
-                          '/sys/bus/platform/drivers/hisi_pmcu/9100000.pmcu'])
+                          f'{DRIVER}/9100000.pmcu'])
 
     @functional.part(lambda cls: 'taskset -c 1 sh -c "while :; do :; done" & pid=$!\n'
                      'echo loader $pid; sleep 0.2\n'
@@ -161,7 +165,7 @@ class Driver(Checks, functional.OneGuest):
         found = self.the_recording(lines)
         self.check_complete(found, 100, 4)
         self.check_cycles(found, 2000)
-        self.check_order(found, range(100), at=2)
+        self.check_order(found, range(100), at=2, period_us=2000)
         [pid] = [int(l.split()[1]) for l in lines if l.startswith('loader ')]
         loaded = self.cpu_slots()[1]
         for record in found.records:
@@ -182,7 +186,6 @@ class Driver(Checks, functional.OneGuest):
     def test_retrigger(self, lines):
         """more samples than a run can have: none is missing, none is there twice"""
         indexes = [i % MAX_RUN for i in range(600)]
-        self.assertEqual(len({synthetic(0x40, 0, i) for i in indexes}), MAX_RUN)
         found = recordings(lines, self.slots)
         for samples, recording in zip((255, 256, 600), found, strict=True):
             self.check_complete(recording, samples, 1)
@@ -212,7 +215,7 @@ class Driver(Checks, functional.OneGuest):
         found = self.the_recording(lines)
         self.assertGreater(found.size, 2 * 64 * 4096)
         self.check_complete(found, 1500, 1)
-        self.check_order(found, [i % MAX_RUN for i in range(1500)])
+        self.check_order(found, [i % MAX_RUN for i in range(1500)], period_us=2000)
 
     @functional.part(lambda cls: 'pmcu_record --events 0x40 --samples 100 --pages 4 --keep; '
                      '[ $? = 1 ] || exit 9\npmcu_record --events 0x40 --samples 5')
@@ -233,7 +236,7 @@ class Driver(Checks, functional.OneGuest):
         stopped, after = recordings(lines, self.slots)
         self.assertEqual((stopped.count, stopped.flags), (stopped.samples, PARTIAL))
         self.assertTrue(0 < stopped.samples < 10000, stopped.samples)
-        self.check_order(stopped, [i % MAX_RUN for i in range(stopped.samples)])
+        self.check_order(stopped, [i % MAX_RUN for i in range(stopped.samples)], period_us=10000)
         self.check_complete(after, 256, 1)
         self.check_order(after, [i % MAX_RUN for i in range(256)])
 
@@ -243,14 +246,16 @@ class Driver(Checks, functional.OneGuest):
         pmcu_record --samples 1 2>&1 && exit 10
         rmmod hisi_pmcu && exit 11
         [ -d /sys/module/hisi_pmcu ] || exit 12
+        (echo 9100000.pmcu > %s/unbind) 2> /dev/null && exit 17
+        [ -e %s/9100000.pmcu ] || exit 18
         kill -9 $pid; wait
         rmmod hisi_pmcu || exit 13
         [ -d /sys/module/hisi_pmcu ] && exit 14
         devmem %#x
         insmod /root/hisi_pmcu.ko || exit 15
-        pmcu_record --samples 256 --events 0x40 || exit 16''' % FSM_STATUS + QUIET)
+        pmcu_record --samples 256 --events 0x40 || exit 16''' % (DRIVER, DRIVER, FSM_STATUS) + QUIET)
     def test_unload(self, lines):
-        """one recording at a time; not unloaded during that; idle after; loaded again"""
+        """one recording at a time; neither unloaded nor unbound during that; idle after; loaded again"""
         self.assertIn('pmcu_record: error: perf_event_open: Device or resource busy', lines)
         [status] = [int(l, 16) for l in lines if re.fullmatch('0x[0-9A-F]{8}', l)]
         self.assertEqual(status & 0xf, 0, 'FSM_STATUS.STATE after rmmod')
@@ -367,7 +372,7 @@ class Late(unittest.TestCase):
         lines = functional.in_sound_guest(
             self, INSERT + 'echo 4000 > /sys/module/hisi_pmcu/parameters/late_clear_us\n' +
             INTERRUPTS + 'pmcu_record --samples 100 --loops 2 --events 0x40 ' + ALL_LEVELS +
-            '|| exit\n' + INTERRUPTS, 'arm', *HASH, '-trace', 'hisi_pmcu_hold',
+            '|| exit\n' + INTERRUPTS, 'arm', *RAMPS, '-trace', 'hisi_pmcu_hold',
             '-D', trace, **boot(smp='2'))
         found = checks.the_recording(lines)
         checks.check_complete(found, 100, 1)
@@ -411,7 +416,7 @@ class Faults(Checks):
             for fault, (options, *_) in self.CASES.items())
         with tempfile.TemporaryDirectory() as folder:
             lines = functional.in_sound_guest(
-                self, script, 'arm', *HASH, '-qmp', f'unix:{folder}/qmp,server=on,wait=off',
+                self, script, 'arm', *RAMPS, '-qmp', f'unix:{folder}/qmp,server=on,wait=off',
                 hear=hear, **boot(smp='2'))
         for fault, (_, samples, flags, says) in self.CASES.items():
             with self.subTest(fault):
@@ -446,9 +451,9 @@ class Dies(Checks):
                 echo "die $die"; cat /tmp/$die {PMU}$die/cpumask
                 grep hisi_pmcu_sccl$die /proc/interrupts
             done
-            ls -d /sys/bus/platform/drivers/hisi_pmcu/[9H]*
+            ls -d {DRIVER}/[9H]*
             {further}'''
-        lines = functional.in_sound_guest(self, script, 'arm', *HASH,
+        lines = functional.in_sound_guest(self, script, 'arm', *RAMPS,
                                           **boot(smp='8,sockets=2,clusters=2,cores=2', **options))
         first, second = lines.index('die 0'), lines.index('die 1')
         end = next(i for i, line in enumerate(lines) if line.startswith('/sys/bus'))
@@ -465,7 +470,7 @@ class Dies(Checks):
                 r.events[0][slot] for r in found.records) > sum(r.cycles[slot]
                                                                 for r in found.records)]
             self.assertEqual(busy, [2] if die else [], f'busy slots of die {die}')
-        return [line.removeprefix('/sys/bus/platform/drivers/hisi_pmcu/') for line in lines[end:]]
+        return [line.removeprefix(f'{DRIVER}/') for line in lines[end:]]
 
     def test_two_dies(self):
         """two dies at once: each has its own CPUs and records; one goes off and comes back"""
@@ -500,7 +505,7 @@ class NoEl2(Checks):
             self, INSERT + 'taskset -c 1 sh -c "while :; do :; done" & pid=$!\n'
             'echo loader $pid; sleep 0.2\n'
             'pmcu_record --samples 256 --events 0x11,0x40; status=$?; kill $pid; exit $status',
-            'arm', *HASH, **boot(smp='2', machine='virt,virtualization=off'))
+            'arm', *RAMPS, **boot(smp='2', machine='virt,virtualization=off'))
         found = self.the_recording(lines)
         self.check_complete(found, 256, 2)
         self.check_cycles(found, 1000)

@@ -109,7 +109,7 @@ module_param(late_clear_us, uint, 0644);
 MODULE_PARM_DESC(late_clear_us, "For tests: microseconds that the interrupt handler "
 		 "waits between the next trigger and INT_CLR");
 
-/* The event list. Each perf event has a copy of its own, from when it was opened. */
+/* The event list. Opening a perf event gives it a copy of its own. */
 struct pmcu_list {
 	u32 nr;				/* number of events, fillers included */
 	u32 nr_pmu;			/* number of events of a record */
@@ -235,7 +235,7 @@ static void pmcu_account_broken(struct pmcu *pmcu, u64 flags)
 	pmcu_account(pmcu, min(stored / (list->nr / list->nr_pmu), pmcu->loops), flags);
 }
 
-/* Start a run with as many of the samples left as it can have. */
+/* Start a run with as many of the remaining samples as fit. */
 static void pmcu_run(struct pmcu *pmcu, struct perf_event *event)
 {
 	const struct pmcu_list *list = event->pmu_private;
@@ -399,7 +399,7 @@ static int pmcu_event_init(struct perf_event *event)
 
 	if (event->attr.type != event->pmu->type)
 		return -ENOENT;
-	/* A record has all CPUs of the die, whatever task runs there. */
+	/* A record covers all CPUs of the die, so it cannot belong to a task. */
 	if (event->cpu < 0 || event->attach_state & PERF_ATTACH_TASK)
 		return -EOPNOTSUPP;
 	if (pmcu->cpu < 0)
@@ -589,7 +589,7 @@ static int pmcu_cpu_offline(unsigned int cpu, struct hlist_node *node)
 		return 0;
 	}
 	/*
-	 * A recording starts anew on the target CPU. Its interrupt stays pending
+	 * A recording restarts on the target CPU. Its interrupt stays pending
 	 * until that CPU can take it.
 	 */
 	disable_irq(pmcu->irq);
@@ -722,7 +722,10 @@ static struct platform_driver pmcu_driver = {
 		.name = "hisi_pmcu",
 		.acpi_match_table = pmcu_acpi_match,
 		.of_match_table = pmcu_of_match,
-		/* Unbinding through sysfs would not look at open events. */
+		/*
+		 * An open perf event keeps the module, but nothing keeps the binding:
+		 * unbinding through sysfs would free the PMU below the event.
+		 */
 		.suppress_bind_attrs = true,
 	},
 	.probe = pmcu_probe,
