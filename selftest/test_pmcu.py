@@ -1,16 +1,98 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """PMCUs sample the CPUs of an unmodified arm64 kernel (guest/arm/pmcu)."""
 
+import base64
+import contextlib
 import re
 import socket
+import struct
 import subprocess
 import tempfile
+import time
 import unittest
+import uuid
 
 import functional
 import qemu
 
 functional.need(functional.emulator('aarch64'), *functional.guest_files('arm'))
+
+
+def sleepers(seconds, samples, period_ms):
+    """A script of CPUs that sleep while a PMCU samples them: only their timers wake CPUs 1 to 3."""
+    return f"""
+        taskset -p 1 $$ > /dev/null
+        for cpu in 1 2 3; do
+            taskset -c $cpu sh -c 'for i in $(seq {10 * seconds}); do sleep 0.1; done' &
+            pids="$pids $!"
+        done
+        pmcu --tap --samples {samples} --period {period_ms} > /tmp/pmcu & pid=$!
+        sleep 0.5
+        echo save
+        sleep 1
+        echo load
+        wait $pids
+        wait $pid; status=$?
+        echo "@@pmu-up again"           # in_guest() waits for this before it looks at lines
+        cat /tmp/pmcu
+        exit $status"""
+
+
+def monitor_args(folder):
+    return ['-qmp', f'unix:{folder}/qmp,server=on,wait=off']
+
+
+@contextlib.contextmanager
+def monitor(folder):
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(f'{folder}/qmp')
+        yield functional.Monitor(connection.makefile('r'), connection.makefile('w'))
+
+
+def aml_package_length(length):
+    """ACPI 6.5, 20.2.4: the length includes its own bytes."""
+    return (bytes([length + 1]) if length < 63 else
+            bytes([0x40 | (length + 2) & 15, (length + 2) >> 4]))
+
+
+def aml_integer(n):
+    return bytes([n]) if n < 2 else bytes([0x0a, n])            # ZeroOp, OneOp, BytePrefix
+
+
+def aml_string(text):
+    return b'\x0d' + text.encode() + b'\0'
+
+
+def aml_name(name, value):
+    return b'\x08' + name.encode() + value
+
+
+def aml_buffer(data):
+    body = aml_integer(len(data)) + data
+    return b'\x11' + aml_package_length(len(body)) + body
+
+
+def aml_package(*values):
+    body = bytes([len(values)]) + b''.join(values)
+    return b'\x12' + aml_package_length(len(body)) + body
+
+
+def aml_pmcu(die, clusters):
+    """The Device of a PMCU, as ACPI 6.5, chapters 6.4 and 20.2, encodes it."""
+    base, interrupt = 0x9100000 + 0x10000 * die, 32 + 176 + die
+    resources = (struct.pack('<BHBII', 0x86, 9, 1, base, 0x10000) +   # Memory32Fixed, writable
+                 # Interrupt: a consumer, level triggered, active high, exclusive
+                 struct.pack('<BHBBI', 0x89, 6, 1, 1, interrupt) + b'\x79\0')
+    properties = uuid.UUID('daffd814-6eba-4d8c-8a91-bc9bbf4aa301').bytes_le
+    body = f'PMC{die:X}'.encode() + b''.join((
+        aml_name('_HID', aml_string('HISI0451')),
+        aml_name('_UID', aml_integer(die)),
+        aml_name('_CCA', aml_integer(1)),
+        aml_name('_CRS', aml_buffer(resources)),
+        aml_name('_DSD', aml_package(aml_buffer(properties), aml_package(
+            aml_package(aml_string('hisilicon,scl-id'), aml_integer(die)),
+            aml_package(aml_string('hisilicon,nr-cluster'), aml_integer(clusters)))))))
+    return b'\x5b\x82' + aml_package_length(len(body)) + body
 
 
 class Pmcu(unittest.TestCase):
@@ -58,8 +140,17 @@ class Pmcu(unittest.TestCase):
         self.sample('--load 1', smp='2', acpi=True)
 
     def test_acpi_two_dies(self):
-        """through UEFI and ACPI: two dies of 2 clusters"""
-        self.sample('--load 1,6', smp='8,sockets=2,clusters=2,cores=2', acpi=True)
+        """through UEFI and ACPI: two dies of 2 clusters, each with a node in the DSDT"""
+        status, lines = functional.in_guest('''
+            pmcu --tap --load 1,6; status=$?
+            echo "dsdt $(base64 -w 0 /sys/firmware/acpi/tables/DSDT)"
+            exit $status''', smp='8,sockets=2,clusters=2,cores=2', acpi=True)
+        self.check(status, [l for l in lines if not l.startswith('dsdt ')], 1)
+        [dsdt] = [base64.b64decode(l.split()[1]) for l in lines if l.startswith('dsdt ')]
+        self.assertEqual(dsdt[:4], b'DSDT')
+        for die in range(2):
+            self.assertEqual(dsdt.count(aml_pmcu(die, clusters=2)), 1, f'PMC{die}')
+        self.assertEqual(dsdt.count(b'HISI0451'), 2)
 
     def test_el1(self):
         """a kernel at EL1, without EL2 and with a CPU without VHE"""
@@ -69,31 +160,12 @@ class Pmcu(unittest.TestCase):
 
     def test_snapshot(self):
         """loadvm during a run below a kernel at EL2: all CPUs and all samples go on"""
-        # CPUs 1 to 3 sleep most of the time: nothing but their timers wakes them.
-        script = """
-            taskset -p 1 $$ > /dev/null
-            for cpu in 1 2 3; do
-                taskset -c $cpu sh -c 'for i in $(seq 30); do sleep 0.1; done' &
-                pids="$pids $!"
-            done
-            pmcu --tap --samples 400 --period 5 > /tmp/pmcu & pid=$!
-            sleep 0.5
-            echo save
-            sleep 1
-            echo load
-            wait $pids
-            wait $pid; status=$?
-            cat /tmp/pmcu
-            exit $status"""
-
         def hear(line):
             command = {'save': 'savevm s', 'load': 'loadvm s'}.get(line)
             # After loadvm the guest is at 'save' again, and comes to 'load' a second time.
             if command and command not in done:
                 done.append(command)
-                with socket.socket(socket.AF_UNIX) as connection:
-                    connection.connect(f'{folder}/qmp')
-                    qmp = functional.Monitor(connection.makefile('r'), connection.makefile('w'))
+                with monitor(folder) as qmp:
                     answer = qmp('human-monitor-command', **{'command-line': command})
                     self.assertEqual(answer, '')
 
@@ -103,10 +175,33 @@ class Pmcu(unittest.TestCase):
             subprocess.run([qemu.binary('qemu-img'), 'create', '-q', '-f', 'qcow2', disk, '1M'],
                            check=True)
             status, lines = functional.in_guest(
-                script, hear=hear, smp='4', timeout=120,
-                args=['-qmp', f'unix:{folder}/qmp,server=on,wait=off',
-                      '-drive', f'if=none,format=qcow2,file={disk}'])
+                sleepers(seconds=3, samples=400, period_ms=5), hear=hear, smp='4', timeout=120,
+                args=[*monitor_args(folder), '-drive', f'if=none,format=qcow2,file={disk}'])
         self.assertEqual(done, ['savevm s', 'loadvm s'])
+        self.check(status, lines, 1)
+
+    def test_migration(self):
+        """migration during a run below a kernel at EL2: all CPUs and all samples go on"""
+        class Migrated(Exception):
+            pass
+
+        def hear(line):
+            if line == 'save':
+                with monitor(folder) as qmp:
+                    qmp('migrate', uri=f'file:{folder}/state')
+                    while (status := qmp('query-migrate')['status']) != 'completed':
+                        self.assertIn(status, ('setup', 'active', 'device'))
+                        time.sleep(0.1)
+                raise Migrated
+
+        # A busy host needs seconds for the migration, and the run must not be over by then.
+        script = sleepers(seconds=20, samples=400, period_ms=50)
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaises(Migrated):
+                functional.in_guest(script, hear=hear, smp='4', args=monitor_args(folder))
+            status, lines = functional.in_guest(
+                script, smp='4', timeout=120, args=['-incoming', f'file:{folder}/state'])
+        self.assertNotIn('save', lines)
         self.check(status, lines, 1)
 
     def test_icount(self):
