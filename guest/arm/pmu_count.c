@@ -9,8 +9,8 @@
  *   0x21 3000
  *
  * So what happens once, such as the system calls that start and stop the
- * counter, cancels out. LEVEL is u, k, or uk, as perf has it. With an a behind
- * it, the event is counted for all processes on this CPU.
+ * counter, cancels out. LEVEL is u, k, or uk, as perf has it. If an a follows,
+ * the event is counted for all processes on this CPU.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */

@@ -16,6 +16,12 @@ static struct {
     uint64_t least;
 } seen = { .least = UINT64_MAX };
 
+/* Cycles in user space of the CPU in a slot, over all records */
+static struct {
+    bool online, busy;
+    uint64_t user;
+} cpus[MAX_DIES][MAX_SLOTS];
+
 static unsigned checks, broken;
 
 static void __attribute__((format(printf, 2, 3)))
@@ -66,6 +72,9 @@ static void look_at(const Pmcu *p, const Run *run, const uint8_t *record, unsign
         seen.cid1 += record_cid(p, record, 1, slot) != 0;
         seen.cid2 += record_cid(p, record, 2, slot) != 0;
         seen.wrong_sum += sum != cycles;
+        cpus[p->die][slot].online = true;
+        cpus[p->die][slot].busy = loader;
+        cpus[p->die][slot].user += record_event(p, record, 0, slot);
         if (loader) {
             uint64_t user = record_event(p, record, 0, slot);
             bool its_pid = record_pid(p, record, slot) == (uint32_t)loader;
@@ -93,6 +102,26 @@ void look_at_run(const Pmcu *p, const Run *run)
     }
 }
 
+/* Has each busy CPU spent more time in user space than any idle one? */
+static bool busy_most(void)
+{
+    uint64_t busy_min = UINT64_MAX, idle_max = 0;
+
+    for (unsigned i = 0; i < MAX_DIES * MAX_SLOTS; i++) {
+        uint64_t user = cpus[i / MAX_SLOTS][i % MAX_SLOTS].user;
+
+        if (!cpus[i / MAX_SLOTS][i % MAX_SLOTS].online) {
+            continue;
+        }
+        if (cpus[i / MAX_SLOTS][i % MAX_SLOTS].busy) {
+            busy_min = user < busy_min ? user : busy_min;
+        } else {
+            idle_max = user > idle_max ? user : idle_max;
+        }
+    }
+    return busy_min > idle_max;
+}
+
 bool judge(void)
 {
     rule(!seen.short_windows, "every CPU counts at least the %llu cycles of the "
@@ -117,22 +146,30 @@ bool judge(void)
              seen.values - seen.wrong_sum, seen.values);
     }
     /*
-     * On a busy CPU, the kernel has other things to do now and then, and a host that stops
-     * the CPU just then makes them as long as many records. Without any time in the kernel
-     * there are none.
+     * On a busy CPU, a thread of the kernel runs now and then, and on an idle CPU a daemon
+     * may. A host that stops the CPU at that moment makes this last for several records. With
+     * -icount there is no host: of 1000 records of 1 ms, at most 3 had another PID and 2 less
+     * user time than an idle CPU; of the first 100, none. Without, on a host with a load of 5
+     * on two CPUs, these were 3 of 300 or 1 of 20, and 10 of 300 or 3 of 20. Where all cycles
+     * are in user space, and in the sum of all records, there is no exception.
      */
     if (seen.busy && opt.user_kernel) {
         rule(!seen.wrong_pid, "where all cycles are in user space, the PID is that of the "
              "busy program: %u records are not so", seen.wrong_pid);
     }
     if (seen.busy) {
-        rule(seen.loader_seen * 4 >= seen.busy * 3, "the PID in a busy CPU's slot is that "
-             "of its program, but for one in four: %u of %u", seen.loader_seen, seen.busy);
+        unsigned others = opt.exact ? seen.busy / 200 : 1 + seen.busy / 10;
+
+        rule(seen.busy - seen.loader_seen <= others, "the PID in a busy CPU's slot is that "
+             "of its program, but for %u: %u of %u", others, seen.loader_seen, seen.busy);
     }
     if (seen.busy && opt.user_kernel && !opt.syscalls) {    /* these are in the kernel mostly */
-        rule(seen.wrong_load * 4 <= seen.records, "busy CPUs have more user cycles than "
-             "idle ones, but for one in four: %u of %u records",
-             seen.records - seen.wrong_load, seen.records);
+        unsigned others = opt.exact ? seen.records / 200 : 1 + seen.records / 5;
+
+        rule(seen.wrong_load <= others, "busy CPUs have more user cycles than idle ones, but "
+             "for %u: %u of %u records", others, seen.records - seen.wrong_load, seen.records);
+        rule(busy_most(), "in all records together, each busy CPU has more user cycles than "
+             "any idle one");
     }
     if (opt.tap) {
         printf("1..%u\n", checks);
