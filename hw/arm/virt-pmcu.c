@@ -5,8 +5,8 @@
  * Linux driver finds the CPUs of a die by MPIDR_EL1.Aff2 and the position of a
  * CPU in the die by Aff1 (cluster) and Aff0 (core), as on HiSilicon parts
  * without SMT; so pmcu=on gives the CPUs such MPIDRs. There are 8 positions
- * per cluster. All of that comes from -smp, and what does not fit is refused
- * here with a -smp that would.
+ * per cluster. Dies, clusters, and cores come from -smp. A topology that does
+ * not fit is refused with a message that suggests one that does.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -28,7 +28,7 @@
 #include "target/arm/cpu-features.h"
 #include "target/arm/cpu.h"
 
-/* Limited by the room for registers and interrupts: see base_memmap */
+/* The memory map and the interrupt map of the board have room for these. */
 #define VIRT_PMCU_MAX_DIES 16
 
 static hwaddr virt_pmcu_base(const VirtMachineState *vms, unsigned die)

@@ -12,7 +12,7 @@
 #include "hw/misc/pmu-synthetic.h"
 #include "qapi/error.h"
 
-/* The last record of the longest run */
+/* The number of the last record of the longest run */
 #define MAX_RECORD  (HISI_PMCU_MAX_LOOPS * HISI_PMCU_MAX_EV_LEN - 1)
 
 static bool fault_number(const char *fault, uint64_t min, uint64_t max,
@@ -24,7 +24,7 @@ static bool fault_number(const char *fault, uint64_t min, uint64_t max,
         return true;
     }
     error_setg(errp, "fault '%s': give a number from %" PRIu64 " to %" PRIu64
-               " behind a colon", fault, min, max);
+               " after a colon", fault, min, max);
     return false;
 }
 

@@ -9,7 +9,7 @@
  * end of the list.
  *
  * The counters are those of the emulated CPUs, reached through the external
- * PMU view (target/arm/pmu-ext.h): what a CPU cannot count reads 0.
+ * PMU view (target/arm/pmu-ext.h). Events that a CPU cannot count read 0.
  *
  * The steps between two counting windows take no virtual time, so the states
  * FETCH, PROGRAM and READ are never visible, and STORE only if the user wants a
@@ -66,10 +66,10 @@ static const PmuSyntheticEvents hisi_pmcu_events = {
     .max = HISI_PMCU_MAX_EVENT,
 };
 
-/* Our decision: bytes of synthetic-events, more than any list needs */
+/* Most bytes of synthetic-events. Our decision: more than any list needs */
 #define HISI_PMCU_MAX_LIST  4194304u
 
-/* Storage behind a register: the bits that hold what was written last */
+/* The bits of a register that software can write and read back */
 static uint32_t hisi_pmcu_rw_mask(hwaddr offset)
 {
     switch (offset) {
@@ -137,7 +137,7 @@ static unsigned hisi_pmcu_nr_pmu(const HisiPmcuRun *run)
 
 static uint64_t hisi_pmcu_window_ns(const HisiPmcuRun *run)
 {
-    /* Our decision: no time at all counts as one tick, so time moves on. */
+    /* Our decision: treat WAIT_CNT = 0 as one tick so that a run progresses. */
     return (uint64_t)MAX(run->wait_cnt, 1) * HISI_PMCU_TICK_NS;
 }
 
@@ -175,7 +175,7 @@ static void hisi_pmcu_find_cpus(HisiPmcuState *s)
     }
 }
 
-/* Is this a run that may be started? */
+/* May this run be started? If not, @error and @reason say why. */
 static bool hisi_pmcu_run_valid(const HisiPmcuRun *run, unsigned *error,
                                 const char **reason)
 {
@@ -239,8 +239,8 @@ static void hisi_pmcu_set_pmu_config(HisiPmcuState *s)
 }
 
 /*
- * Replace the zeros of events that the CPU cannot count. A counter that it
- * does not have stays 0, and so does the null event.
+ * Give events that the CPU of @slot cannot count their synthetic values. The
+ * null event and counters that the CPU lacks stay 0.
  */
 static void hisi_pmcu_add_synthetic(HisiPmcuState *s, unsigned slot,
                                     uint64_t *value)
@@ -252,7 +252,7 @@ static void hisi_pmcu_add_synthetic(HisiPmcuState *s, unsigned slot,
     for (i = 0; i < s->pmu.nr_counters && s->pmu.first + i < end; i++) {
         PmuSyntheticSample sample = {
             .event = s->run.events[i] & HISI_PMCU_MAX_EVENT,
-            /* Our decision: number slots through, so that dies differ. */
+            /* Our decision: number the slots of all dies consecutively. */
             .unit = s->die * s->nr_slots + slot,
             .index = s->stored,
             .window_ns = hisi_pmcu_window_ns(&s->run),
@@ -270,9 +270,8 @@ static void hisi_pmcu_add_synthetic(HisiPmcuState *s, unsigned slot,
 }
 
 /*
- * Stop the counters of all CPUs, at one moment for all of them. Leaves a
- * complete record in s->record, with zeros for slots whose CPU was not on for
- * the whole window.
+ * Stop the counters of all CPUs at the same time, and build the record in
+ * s->record. A slot whose CPU was not on for the whole window is 0.
  */
 static void hisi_pmcu_stop_and_read(HisiPmcuState *s)
 {
@@ -308,7 +307,7 @@ static void hisi_pmcu_stop_and_read(HisiPmcuState *s)
     }
 }
 
-/* The end of a run, whatever the reason: nothing is counting any more */
+/* Release the CPUs at the end of a run; their counters have been stopped. */
 static void hisi_pmcu_end_run(HisiPmcuState *s)
 {
     unsigned slot;
@@ -321,7 +320,7 @@ static void hisi_pmcu_end_run(HisiPmcuState *s)
     g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
 }
 
-/* End a run early: nothing more is stored, and BRK instead of DONE is set. */
+/* End a run early: store nothing more, and set BRK instead of DONE. */
 static void hisi_pmcu_stop_run(HisiPmcuState *s, unsigned error)
 {
     hisi_pmcu_end_run(s);
@@ -332,8 +331,8 @@ static void hisi_pmcu_stop_run(HisiPmcuState *s, unsigned error)
 }
 
 /*
- * Can all of this be written? dma_memory_valid() is no answer: it takes MMIO
- * for valid. A write does not, but then it has written the RAM in front of it.
+ * Is the whole range RAM? dma_memory_valid() accepts MMIO. dma_memory_write()
+ * rejects MMIO, but only after it has written to the RAM before it.
  */
 static bool hisi_pmcu_is_ram(HisiPmcuState *s, uint64_t addr, uint64_t size)
 {
@@ -353,7 +352,7 @@ static bool hisi_pmcu_is_ram(HisiPmcuState *s, uint64_t addr, uint64_t size)
     return true;
 }
 
-/* The user has asked for this */
+/* Report a fault that the user has asked for with the property "faults". */
 static void hisi_pmcu_fault(HisiPmcuState *s, const char *what)
 {
     trace_hisi_pmcu_fault(s->die, what, s->stored);
@@ -388,7 +387,7 @@ static void hisi_pmcu_start_subsample(HisiPmcuState *s)
         hisi_pmcu_dma_error(s, HISI_PMCU_ERR_DMA_READ, addr, len);
         return;
     }
-    /* The list is read once: what was checked is what is used */
+    /* Read each word once; the guest may change the list meanwhile. */
     if (dma_memory_read(&s->dma_as, addr, words, len, hisi_pmcu_dma_attrs)) {
         hisi_pmcu_dma_error(s, HISI_PMCU_ERR_DMA_READ, addr, len);
         return;
@@ -425,9 +424,9 @@ static void hisi_pmcu_done(HisiPmcuState *s)
     }
     if (s->regs[R_INT_STAT] & R_INT_STAT_DONE_MASK) {
         /*
-         * The guest has yet to clear the DONE of the run before this one. The
-         * Linux driver does that after it has triggered this run, which must
-         * not take away our DONE as well: keep it until INT_CLR is written.
+         * The guest has not cleared the DONE of the previous run yet. The
+         * Linux driver clears it after it has triggered this run, and must not
+         * clear the DONE of this run as well: hold it until INT_CLR is written.
          */
         trace_hisi_pmcu_hold(s->die);
         s->state = HISI_PMCU_DONE_HOLD;
@@ -438,7 +437,7 @@ static void hisi_pmcu_done(HisiPmcuState *s)
     hisi_pmcu_update_irq(s);
 }
 
-/* The last record is stored. */
+/* Continue after the last record of a run has been stored. */
 static void hisi_pmcu_complete(HisiPmcuState *s)
 {
     hisi_pmcu_end_run(s);
@@ -481,7 +480,7 @@ static void hisi_pmcu_window(HisiPmcuState *s)
         hisi_pmcu_dma_error(s, HISI_PMCU_ERR_DMA_WRITE, run->store, size);
         return;
     }
-    /* Look before writing: a record must not be left half written */
+    /* Check the range first, so that no record is left half written. */
     if (!hisi_pmcu_is_ram(s, run->store, size) ||
         dma_memory_write(&s->dma_as, run->store, s->record, size,
                          hisi_pmcu_dma_attrs)) {
@@ -549,8 +548,8 @@ static void hisi_pmcu_trigger(HisiPmcuState *s)
         return;
     }
     /*
-     * A refused trigger never sets DONE: the Linux driver with an empty event
-     * list would trigger again from its interrupt handler, for ever.
+     * A refused trigger never sets DONE. With an empty event list the Linux
+     * driver would trigger again from its interrupt handler, for ever.
      */
     if (!hisi_pmcu_run_valid(&run, &error, &reason)) {
         hisi_pmcu_reject(s, error, reason);
@@ -582,10 +581,10 @@ static void hisi_pmcu_break(HisiPmcuState *s)
     s->done_again = false;
 
     /*
-     * Our decisions, both because of the Linux driver. It stops with a break
-     * and cannot handle a DONE after that: discard the one that is pending or
-     * held. And it waits for the break interrupt even if its trigger was
-     * refused: raise it when idle, too.
+     * Two decisions of ours, both because of the Linux driver. The driver
+     * cannot handle a DONE after its break: discard a DONE that is pending or
+     * held. The driver waits for the break interrupt even if its trigger was
+     * refused: set BRK in state IDLE, too.
      */
     s->regs[R_INT_STAT] &= ~R_INT_STAT_DONE_MASK;
     s->regs[R_INT_STAT] |= R_INT_STAT_BRK_MASK;
@@ -620,7 +619,7 @@ static uint64_t hisi_pmcu_read(void *opaque, hwaddr offset, unsigned size)
     case A_FSM_CTRL:
     case A_FSM_BRK:
     case A_INT_CLR:
-        /* Writes are actions and leave nothing to read */
+        /* A write is an action; these registers read as 0. */
         break;
     case A_INT_STAT:
         value = s->regs[R_INT_STAT];
@@ -696,7 +695,7 @@ static void hisi_pmcu_write(void *opaque, hwaddr offset, uint64_t value,
         hisi_pmcu_update_irq(s);
         break;
     default:
-        /* Has no effect on a run under way, see hisi_pmcu_trigger() */
+        /* The current run has its own copy, see hisi_pmcu_trigger(). */
         s->regs[offset / 4] = value;
         break;
     }
@@ -722,7 +721,7 @@ static void hisi_pmcu_reset_enter(Object *obj, ResetType type)
 {
     HisiPmcuState *s = HISI_PMCU(obj);
 
-    /* The CPUs' counters are left alone: the reset of the CPU sees to them. */
+    /* Leave the counters of the CPUs alone: each CPU resets its own. */
     timer_del(&s->timer);
     memset(s->regs, 0, sizeof(s->regs));
     memset(&s->run, 0, sizeof(s->run));
@@ -739,7 +738,7 @@ static void hisi_pmcu_reset_hold(Object *obj, ResetType type)
     hisi_pmcu_update_irq(HISI_PMCU(obj));
 }
 
-/* Nothing in a migration stream is trusted; NULL if it makes sense */
+/* Validate incoming state; return NULL if it is valid, else the reason. */
 static const char *hisi_pmcu_check_loaded(HisiPmcuState *s)
 {
     HisiPmcuRun *run = &s->run, triggered;
@@ -781,7 +780,7 @@ static const char *hisi_pmcu_check_loaded(HisiPmcuState *s)
         if (run->comp > 1 || (run->fsm_cfg & ~HISI_PMCU_FSM_CFG_MASK)) {
             return "reserved bits of the run are set";
         }
-        /* What was triggered was valid; it may have used up all the room */
+        /* STORE may have reached KILL_BASE, which a trigger would refuse. */
         triggered = *run;
         if (triggered.store == triggered.kill_base) {
             triggered.kill_base = UINT64_MAX;
@@ -796,7 +795,7 @@ static const char *hisi_pmcu_check_loaded(HisiPmcuState *s)
                          hisi_pmcu_nr_pmu(run)) {
             return "impossible position in the run";
         }
-        /* A window that should have ended by now is fine */
+        /* The end of the window may be in the past, but not too far ahead. */
         if (s->window_end < 0 ||
             s->window_end > now + (int64_t)hisi_pmcu_window_ns(run)) {
             return "window without an end";
@@ -826,8 +825,9 @@ static int hisi_pmcu_post_load(void *opaque, int version_id)
         int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
 
         /*
-         * A timer that has expired would be run at once, that is before the
-         * rest of the machine has its state. Time stands still until then.
+         * A timer in the past would expire at once, before the rest of the
+         * machine is loaded. Virtual time stands still during the load, so one
+         * that is due in the next nanosecond expires afterwards.
          */
         timer_mod_ns(&s->timer, MAX(s->window_end, now + 1));
     }
@@ -843,13 +843,16 @@ static int hisi_pmcu_pre_load(void *opaque)
 {
     HisiPmcuState *s = opaque;
 
-    /* Without these there are no subsections that would say so */
+    /* The values if the stream does not have their subsections */
     s->done_again = false;
     g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
     return 0;
 }
 
-/* What a run was triggered with; qom-set concerns the next one */
+/*
+ * The synthetic events of the current run. Those of the properties may have
+ * been changed since, and are for the next run.
+ */
 static bool hisi_pmcu_synthetic_needed(void *opaque)
 {
     HisiPmcuState *s = opaque;
@@ -874,7 +877,7 @@ static int hisi_pmcu_synthetic_post_save(void *opaque)
     return 0;
 }
 
-/* Before memory is allocated for it */
+/* Check the length of an incoming list before memory is allocated for it. */
 static bool hisi_pmcu_list_fits(void *opaque, int version_id)
 {
     HisiPmcuState *s = opaque;
@@ -1007,7 +1010,7 @@ static void hisi_pmcu_set_synthetic(Object *obj, const char *value,
             return;
         }
     }
-    /* A run under way has a reference of its own */
+    /* The current run has a reference of its own. */
     pmu_synthetic_unref(s->synthetic);
     s->synthetic = synthetic;
 }
@@ -1076,7 +1079,7 @@ static void hisi_pmcu_init(Object *obj)
     sysbus_init_mmio(SYS_BUS_DEVICE(obj), &s->iomem);
     sysbus_init_irq(SYS_BUS_DEVICE(obj), &s->irq);
 
-    /* Not a qdev property, because it can be set at run time */
+    /* No qdev property, since those cannot be set at run time */
     object_property_add_uint32_ptr(obj, "synthetic-seed", &s->synthetic_seed,
                                    OBJ_PROP_FLAG_READWRITE);
     object_property_set_description(obj, "synthetic-seed",
@@ -1094,7 +1097,7 @@ static void hisi_pmcu_finalize(Object *obj)
 
     pmu_synthetic_unref(s->synthetic);
     pmu_synthetic_unref(s->run_synthetic);
-    g_free(s->run_list);    /* of a stream that could not be loaded */
+    g_free(s->run_list);    /* set if an incoming stream was refused */
 }
 
 static void hisi_pmcu_realize(DeviceState *dev, Error **errp)

@@ -30,7 +30,7 @@ typedef struct PmuSyntheticEntry {
     uint32_t first_unit;
     uint32_t last_unit;
     PmuSyntheticKind kind;
-    uint64_t n[3];          /* the numbers behind the kind */
+    uint64_t n[3];          /* the numbers that follow the kind */
 } PmuSyntheticEntry;
 
 struct PmuSynthetic {
@@ -60,7 +60,7 @@ bool pmu_synthetic_event(const char *text, const PmuSyntheticEvents *events,
     return events->by_name && events->by_name(events->opaque, text, event);
 }
 
-/* What may stand behind '=': a name, and the numbers after colons */
+/* The kinds: a name, and how many numbers follow it, each after a colon */
 static const struct {
     const char *name;
     PmuSyntheticKind kind;
@@ -254,7 +254,7 @@ static uint32_t pmu_synthetic_hash(const PmuSyntheticSample *sample)
     return pmu_synthetic_mix(h ^ sample->index);
 }
 
-/* @rate per microsecond of the window; at most 2^32 times 2^32 us */
+/* @rate per microsecond of the window: at most 2^32 in each of 2^32 us */
 static uint64_t pmu_synthetic_rate(const PmuSyntheticSample *sample,
                                    uint64_t rate)
 {

@@ -7,8 +7,8 @@
  * migration. The registers of these timers are in the stream, but nothing arms
  * the QEMUTimers from them.
  *
- * A timer that is not pending needs nothing, so that the stream of a machine
- * whose software does not use them is the same as ever.
+ * The subsection exists only while one of these timers is pending, so that the
+ * stream of a machine whose software does not use them is that of stock QEMU.
  *
  * Reference: Arm ARM (DDI 0487), "The Generic Timer in AArch64 state".
  *

@@ -1,5 +1,5 @@
 /*
- * Arm PMUv3: what a CPU has counted, in ARMCPU
+ * Arm PMUv3: counts of a CPU, in ARMCPU
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -12,10 +12,10 @@
 #include "accel/tcg/insn-count.h"
 #include "cpu-qom.h"
 
-/* The most counters that a PMU has, besides PMCCNTR */
+/* Most event counters of a PMU, without PMCCNTR */
 #define PMU_MAX_COUNTERS 31
 
-/* What pmu-exceptions.c counts: all, returns, and all by their classes */
+/* Counts of pmu-exceptions.c: exceptions, returns, and exceptions by class */
 typedef enum ARMPmuException {
     PMU_EXC_TAKEN,
     PMU_EXC_RETURN,
@@ -35,7 +35,7 @@ typedef enum ARMPmuException {
     PMU_EXCEPTIONS
 } ARMPmuException;
 
-/* The events that instructions count: each has a byte here, and its offset */
+/* The events of instructions. The offset of its byte identifies an event. */
 typedef struct ARMPmuInsnEvents {
 #define PMU_INSN_EVENT(number, name, plus, minus) uint8_t name;
 #define PMU_SLOT_EVENT(number, name) uint8_t name;
@@ -48,15 +48,15 @@ typedef struct ARMPmuInsnEvents {
 /* A PMU_INSN() */
 typedef unsigned ARMPmuInsnEvent;
 
-/* A counter in use overflows when its event reaches @at */
+/* A counter in use: it overflows when the count of @event reaches @at. */
 typedef struct ARMPmuOverflow {
     ARMPmuInsnEvent event;
     uint64_t at;
 } ARMPmuOverflow;
 
 /*
- * Issue slots of a cycle; in how many cycles the frontend and the backend
- * recover from a mispredicted branch
+ * Issue slots of a cycle, and the cycles that the frontend and the backend need
+ * to recover from a mispredicted branch
  */
 typedef struct ARMPmuSlots {
     uint8_t per_cycle;
@@ -65,19 +65,20 @@ typedef struct ARMPmuSlots {
 } ARMPmuSlots;
 
 /**
- * ARMPmuCount: what a CPU has counted since it was created
- * @insns: by instructions, see pmu-insn.c
- * @shown: the largest value of each event that anybody has seen, protected by
- *         the BQL
+ * ARMPmuCount: counts of a CPU since its creation
+ * @insns: counts of instructions, see pmu-insn.c
+ * @shown: largest value of each event that pmu_insn_get() has returned,
+ *         protected by the BQL
  * @topdown: the property "pmu-topdown"
- * @slots: with @topdown
- * @overflow: of the counters in use, as the vCPU's thread saw them last
- * @overflows: how many there are
+ * @slots: properties of the pipeline, valid with @topdown
+ * @overflow: the counters in use, as the vCPU's thread saw them last
+ * @overflows: number of entries of @overflow
  * @due: total of instructions at the deadline that was set last
- * @changed: another thread has changed counters since
- * @pending: another thread has asked for pmu_insn_update()
- * @late: it has asked to start, and what the CPU has executed since is known
- * @exceptions: by exceptions; protected by the BQL
+ * @changed: another thread has changed counters since @overflow was written
+ * @pending: another thread has asked the vCPU to call pmu_insn_update()
+ * @late: with @pending, the instructions executed since the request are to be
+ *        counted, too: with -icount, where their number is known
+ * @exceptions: counts of exceptions, protected by the BQL
  *
  * Nothing here is migrated: guests see only differences, in counters.
  */
@@ -86,7 +87,7 @@ typedef struct ARMPmuCount {
     uint64_t shown[PMU_INSN_EVENTS];
     bool topdown;
     ARMPmuSlots slots;
-    /* PMCCNTR, too */
+    /* One more for PMCCNTR */
     ARMPmuOverflow overflow[PMU_MAX_COUNTERS + 1];
     unsigned overflows;
     uint64_t due;
@@ -97,8 +98,9 @@ typedef struct ARMPmuCount {
 } ARMPmuCount;
 
 /*
- * The CPU takes the exception in cs->exception_index, to be called before
- * pmu_op_start(); the CPU returns from one. Both need the BQL.
+ * Count the exception in cs->exception_index, which the CPU is about to take,
+ * and a return from an exception. Call these before pmu_op_start(); the first
+ * one needs the BQL.
  */
 #ifdef CONFIG_USER_ONLY
 static inline void pmu_count_exception_return(ARMCPU *cpu)

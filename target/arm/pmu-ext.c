@@ -2,8 +2,8 @@
  * Arm PMUv3: external view of a CPU's counters for on-chip agents
  *
  * See pmu-ext.h for the contract. An agent may sample a hundred CPUs every
- * millisecond with the BQL held, so only the counters in use are touched, and
- * the clock is read by the agent, once for all of them.
+ * millisecond with the BQL held. So these functions touch only the counters in
+ * use, and the agent reads the clock once for all CPUs.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -22,7 +22,7 @@
 /* PMCNTEN, PMINTEN and PMOVS bit of the cycle counter */
 #define PMU_EXT_CYCLES (1U << 31)
 
-/* The event that the cycle counter counts, too */
+/* CPU_CYCLES, which PMCCNTR counts as well */
 #define PMU_EXT_CPU_CYCLES 0x11
 
 /* First counter index above the range that @cfg covers on this CPU */
@@ -49,8 +49,9 @@ static uint16_t pmu_ext_event(CPUARMState *env, unsigned counter)
 }
 
 /*
- * The cycles of a CPU at a time of QEMU_CLOCK_VIRTUAL: all have 1 GHz. If they
- * are made of issue slots, there is only the present.
+ * The cycles of a CPU at the time @now of QEMU_CLOCK_VIRTUAL: one per ns. With
+ * "pmu-topdown", cycles follow from issue slots, and only the present number is
+ * known.
  */
 static uint64_t pmu_ext_cycles_at(CPUARMState *env, int64_t now)
 {
@@ -91,9 +92,9 @@ bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now)
     }
 
     /*
-     * A counter that is disabled has the current count of its event as its
-     * delta. When it is enabled it becomes the difference to the counter's
-     * value, which is 0, so it is right already.
+     * The delta of a disabled counter is the current count of its event. The
+     * delta of an enabled counter is that count minus the counter's value,
+     * which is 0 here. So the deltas need no change when counters are enabled.
      */
     env->cp15.c9_pmcnten &= ~used;
     for (i = cfg->first; i < end; i++) {
@@ -114,7 +115,7 @@ bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now)
 
     env->cp15.c9_pmcnten |= used;
     for (i = cfg->first; i < end; i++) {
-        /* For the timer of an overflow; 64 bits do not overflow */
+        /* Arm the overflow timer; a counter of 64 bits never overflows. */
         if (!pmevcntr_is_64_bit(env, i)) {
             pmevcntr_op_finish(env, i);
         }
@@ -175,15 +176,15 @@ bool arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now,
         sample->cycles = pmu_ext_ccntr(env, now);
         env->cp15.c15_ccnt = 0;
     }
-    /* The vCPU's thread writes these without the BQL: any recent value */
+    /* The vCPU's thread writes these without the BQL; a recent value will do */
     sample->contextidr_el1 =
         qatomic_read_u64(&env->cp15.contextidr_el[1]);
     sample->contextidr_el2 =
         qatomic_read_u64(&env->cp15.contextidr_el[2]);
 
     /*
-     * The CPU goes on to count instructions until arm_pmu_ext_end(): the next
-     * window is likely to need them from its beginning.
+     * The CPU continues to count instructions until arm_pmu_ext_end(), because
+     * the next window probably needs them from its beginning.
      */
     env->cp15.c9_pmcnten &= ~used;
     if (env->cp15.c9_pmovsr & used) {

@@ -18,12 +18,12 @@
  * started or stopped all CPUs at that time, has no skew between them: CPUs that
  * count cycles all of the time have the same number of them.
  *
- * The functions do not wait for a vCPU, and interrupt it only where it must
- * begin or cease to count instructions (event 0x08). It does so when it has
- * left its current block, so the first window in which a CPU counts them lacks
- * the first few, except under -icount. Of a CPU that executes, another thread
- * sees up to some hundred instructions less than there are; the next window has
- * them.
+ * The functions do not wait for a vCPU. They interrupt a vCPU only if it must
+ * start or stop counting instructions (event 0x08). The vCPU does so when it
+ * leaves its current block. So the first window in which a CPU counts
+ * instructions lacks the first few, except under -icount. While a vCPU executes
+ * code, other threads see up to some hundred instructions fewer than it has
+ * executed. The next window counts these instructions.
  *
  * Reference: Arm Architecture Reference Manual for A-profile (DDI 0487),
  * "The Performance Monitors Extension" and "Performance Monitors external
@@ -43,7 +43,7 @@
 #define ARM_PMU_EXT_MAX_COUNTERS 8
 
 /**
- * ArmPmuExtConfig: what to program into the PMU of each CPU
+ * ArmPmuExtConfig: values to program into the PMU of each CPU
  * @first: index of the first event counter
  * @nr_counters: how many event counters; those that the CPU does not
  *               implement are ignored on writes and read as 0
@@ -62,7 +62,7 @@ typedef struct ArmPmuExtConfig {
 } ArmPmuExtConfig;
 
 /**
- * ArmPmuExtSample: what a CPU has counted
+ * ArmPmuExtSample: counts and context IDs of a CPU
  * @events: the event counters, zero-extended; 0 for those that the CPU does not
  *          implement
  * @cycles: the cycle counter, if the configuration uses it
@@ -83,8 +83,8 @@ typedef struct ArmPmuExtSample {
  * @now: time in ns of QEMU_CLOCK_VIRTUAL from which on cycles count, read since
  *       the BQL was taken
  *
- * The counters are in use until arm_pmu_ext_stop(), or a reset of the CPU. That
- * they are migrates with the CPU.
+ * The counters are in use until arm_pmu_ext_stop(), or a reset of the CPU. This
+ * state migrates with the CPU.
  *
  * Returns: false, with nothing changed, if the CPU is powered off
  */
@@ -100,18 +100,18 @@ bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now);
  *
  * Clears the overflow flags of these counters.
  *
- * Returns: false if there is nothing that belongs to the time since
- * arm_pmu_ext_start(): the CPU was not started, has been reset since then, or
- * is powered off
+ * Returns: false, with an invalid @sample, if the CPU was not started, has been
+ * reset since arm_pmu_ext_start(), or is powered off
  */
 bool arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now,
                       ArmPmuExtSample *sample);
 
 /**
- * arm_pmu_ext_end: the CPU will not be started again soon
- * @cpu: CPU that is not started
+ * arm_pmu_ext_end: let a CPU stop counting instructions
+ * @cpu: CPU that has been stopped
  *
- * Not necessary, but a CPU that counts instructions is a little slower.
+ * Optional. Call it if the CPU is not started again soon, because counting
+ * instructions makes a CPU a little slower.
  */
 void arm_pmu_ext_end(ARMCPU *cpu);
 

@@ -1,15 +1,15 @@
 /*
  * Arm PMUv3: event counters that belong to EL2
  *
- * MDCR_EL2.HPMN divides the event counters: those below it are for EL1 and EL0,
- * and for EL2 if it likes. The others are for EL2 alone. EL1 and EL0 do not see
- * them: not in PMCR_EL0.N, nor in registers with a bit for each counter, which
- * read as 0 and ignore writes there; PMCR_EL0.P does not reset them, and
- * accesses to their own registers trap to EL2.
+ * MDCR_EL2.HPMN divides the event counters. All levels can use the counters
+ * below it; the counters from HPMN on belong to EL2. EL1 and EL0 do not see the
+ * latter: PMCR_EL0.N does not include them, their bits in registers with a bit
+ * for each counter are RAZ/WI, PMCR_EL0.P does not reset them, and accesses to
+ * their own registers trap to EL2.
  *
- * The trap is architected with FEAT_FGT. Without it, and for PMXEVTYPER_EL0 and
- * PMXEVCNTR_EL0, the architecture permits several behaviours. The trap is one
- * of them, and what a hypervisor expects.
+ * The trap is architected with FEAT_FGT. Without FEAT_FGT, and for
+ * PMXEVTYPER_EL0 and PMXEVCNTR_EL0, the architecture permits several
+ * behaviours. The trap is one of these, and hypervisors expect it.
  *
  * Reference: Arm ARM (DDI 0487), MDCR_EL2.HPMN and "Accessing the
  * PMEVCNTR<n>_EL0".
@@ -51,7 +51,7 @@ CPAccessResult pmu_hidden_access(CPUARMState *env, const ARMCPRegInfo *ri)
         /* PMEVCNTR<n> and PMEVTYPER<n>; PMCCFILTR has the number 31 */
         counter = (ri->crm & 3) << 3 | (ri->opc2 & 7);
     } else if (ri->crn == 9 && ri->crm == 13 && ri->opc2 > 0) {
-        /* PMXEVTYPER and PMXEVCNTR, which may select PMCCFILTR, too */
+        /* PMXEVTYPER and PMXEVCNTR; PMSELR may select PMCCFILTR as well */
         counter = env->cp15.c9_pmselr & 31;
     } else {
         return CP_ACCESS_OK;

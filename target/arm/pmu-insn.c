@@ -1,20 +1,20 @@
 /*
  * Arm PMUv3: events that count instructions
  *
- * The counts are those of the TCG accelerator, see accel/tcg/insn-count.h;
- * what each instruction adds to which lane is in tcg/count.c. They run only
- * while a counter of this CPU that is enabled at the current exception level
- * needs them.
+ * The TCG accelerator counts instructions, see accel/tcg/insn-count.h, and
+ * tcg/count.c tells it which lanes each instruction adds to. It counts only
+ * while a counter needs that which is enabled at the current exception level.
  *
- * An instruction counts if counting is on when it starts, so one that changes
- * a counter is counted by what the counter was before, and a read of a
- * counter includes itself. What has an exception that returns to it (UNDEF,
- * BRK, traps, aborts) has not retired; SVC, HVC and SMC have, and so has an
- * AArch32 instruction whose condition fails.
+ * An instruction counts if counting is on when the instruction starts. So an
+ * instruction that changes a counter is counted by the old setting, and an
+ * instruction that reads a counter counts in the value that it reads. An
+ * instruction has not retired if its exception returns to it (UNDEF, BRK,
+ * traps, aborts). SVC, HVC and SMC have retired, and so has an AArch32
+ * instruction whose condition fails.
  *
- * Counters are programmed by instructions that are the last of their block,
- * at a change of exception level, and by other threads with the BQL held: the
- * PMU timer, and devices through pmu-ext.c. All of that has the BQL.
+ * Counters are programmed by instructions that end their block, at changes of
+ * exception level, and by other threads: the PMU timer, and devices through
+ * pmu-ext.c. All of them hold the BQL.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -34,7 +34,7 @@
 
 #ifndef CONFIG_USER_ONLY
 
-/* A lane has room for so many instructions, and one more */
+/* The narrowest lane has room for one instruction more than this. */
 #define PMU_LANE_LIMIT (MAKE_64BIT_MASK(0, 15) - 1)
 
 static const struct {
@@ -48,7 +48,7 @@ static const struct {
 #include "pmu-events.h.inc"
 };
 
-/* PMU_INSN_EVENTS if the event is not one of them */
+/* The event of this number, or PMU_INSN_EVENTS if instructions count none */
 static ARMPmuInsnEvent pmu_insn_event(uint16_t number)
 {
     switch (number) {
@@ -77,7 +77,7 @@ bool pmu_sve_supported(CPUARMState *env)
 
 int64_t pmu_insn_ns_per(uint64_t count)
 {
-    /* pmu_insn_update() sets a deadline */
+    /* No timer: pmu_insn_update() sets a deadline. */
     return -1;
 }
 
@@ -102,14 +102,14 @@ static uint64_t pmu_insn_value(const ARMPmuCount *c, ARMPmuInsnEvent event,
     return value;
 }
 
-/* What an instruction adds to an event at most */
+/* The most that one instruction adds to an event */
 static unsigned pmu_insn_most(const ARMPmuCount *c, ARMPmuInsnEvent event)
 {
     return pmu_insn_events[event].slots ? pmu_topdown_most(&c->slots, event)
                                         : 1;
 }
 
-/* Is this the vCPU's own thread, or has it none yet? */
+/* Is this the vCPU's own thread, or does that thread not exist yet? */
 static bool pmu_insn_is_own(CPUState *cs)
 {
     return !cs->created || qemu_cpu_is_self(cs);
@@ -118,9 +118,10 @@ static bool pmu_insn_is_own(CPUState *cs)
 #endif
 
 /*
- * The value of an event. It is exact on the vCPU's own thread and while the
- * vCPU does not execute code. If it does, another thread sees at most as much
- * less as a block can add. Nobody sees less than somebody has seen before.
+ * The value of an event. It is exact on the vCPU's own thread, and while the
+ * vCPU does not execute code. While the vCPU executes code, another thread gets
+ * a value that is too low by at most what a block can add. The value never
+ * decreases from one call to the next.
  */
 static uint64_t pmu_insn_get(CPUARMState *env, ARMPmuInsnEvent event)
 {
@@ -137,8 +138,9 @@ static uint64_t pmu_insn_get(CPUARMState *env, ARMPmuInsnEvent event)
         value = pmu_insn_value(c, event, total);
     } else {
         /*
-         * The current block may end early. What is subtracted is in later
-         * words, and so is not too old.
+         * The current block may end early, so do not count it. The lanes that
+         * are subtracted are in later words, which are read after the others
+         * and so are not older.
          */
         value = pmu_insn_value(c, event, total) -
                 TCG_MAX_INSNS * pmu_insn_most(c, event);
@@ -165,7 +167,7 @@ static uint64_t pmu_insn_get(CPUARMState *env, ARMPmuInsnEvent event)
 
 #if defined(CONFIG_TCG) && !defined(CONFIG_USER_ONLY)
 
-/* What blocks must count for an event, for insn_count_enable() */
+/* The words that blocks must count for an event, for insn_count_enable() */
 static unsigned pmu_insn_counted(ARMPmuInsnEvent event)
 {
     uint32_t lanes = pmu_insn_events[event].plus | pmu_insn_events[event].minus;
@@ -177,26 +179,27 @@ static unsigned pmu_insn_counted(ARMPmuInsnEvent event)
     return counted;
 }
 
-/* How many instructions can be executed before an overflow is possible? */
+/* How many instructions can be executed before @o can overflow? */
 static int64_t pmu_insn_until(const ARMPmuCount *c, const ARMPmuOverflow *o,
                               uint64_t value)
 {
     uint64_t left = o->at - value;
 
     if (left > 1ULL << 63) {
-        /* Half of the numbers are in the past */
+        /* A difference of more than half of the numbers is negative. */
         return 0;
     }
     return MIN(DIV_ROUND_UP(left, pmu_insn_most(c, o->event)), INT64_MAX);
 }
 
 /*
- * When does this counter (31 for PMCCNTR) overflow next, and how many
- * instructions can be executed before? Returns false if it is not in use or
- * counts no such event.
+ * At which count does this counter (31 for PMCCNTR) overflow next, and how many
+ * instructions can be executed before? Returns false if the counter is not in
+ * use, or counts no event of instructions.
  *
- * pmevcntr_op_start() sees an overflow when the top bit falls, but only if it
- * has seen it set before. So setting it is as good as an overflow here.
+ * pmevcntr_op_start() detects an overflow when the top bit of the counter goes
+ * from 1 to 0, and so must see the bit at 1. Hence a change of the top bit to 1
+ * is treated like an overflow here.
  */
 static bool pmu_insn_in_use(CPUARMState *env, unsigned counter,
                             ARMPmuOverflow *o, int64_t *left)
@@ -219,7 +222,7 @@ static bool pmu_insn_in_use(CPUARMState *env, unsigned counter,
         delta = env->cp15.c14_pmevcntr_delta[counter];
         top = pmevcntr_is_64_bit(env, counter) ? 1ULL << 63 : 1ULL << 31;
     }
-    /* Stock's CPU_CYCLES is a row of its own in the table of events */
+    /* Without "pmu-topdown", CPU_CYCLES follows the clock, as in stock QEMU. */
     if ((pmu_insn_events[o->event].slots && !pmu_topdown_supported(env)) ||
         !pmu_counter_enabled(env, counter)) {
         return false;
@@ -231,7 +234,10 @@ static bool pmu_insn_in_use(CPUARMState *env, unsigned counter,
     return true;
 }
 
-/* Until the first overflow, on the vCPU's thread after insn_count_sync() */
+/*
+ * Instructions until the first overflow; call this on the vCPU's thread, after
+ * insn_count_sync()
+ */
 static int64_t pmu_insn_left(const ARMPmuCount *c)
 {
     int64_t least = INSN_COUNT_NEVER;
@@ -259,7 +265,7 @@ static void pmu_insn_set_due(CPUState *cs, int64_t left)
     c->due = c->insns.total[0][PMU_LANE_INST] + left;
 }
 
-/* Another thread has asked for pmu_insn_update() */
+/* Run pmu_insn_update() on the vCPU's thread for another thread. */
 static void pmu_insn_work(CPUState *cs, run_on_cpu_data asked_at)
 {
     ARMCPU *cpu = ARM_CPU(cs);
@@ -267,8 +273,9 @@ static void pmu_insn_work(CPUState *cs, run_on_cpu_data asked_at)
 
     if (c->late && !c->insns.counted) {
         /*
-         * With -icount only this CPU has been executing since then, and how
-         * much is known. It belongs to the time that the asker has seen.
+         * With -icount, only this CPU has executed instructions since the
+         * request, and their number is known. Count them, because counting was
+         * on from the point of view of the thread that made the request.
          */
         c->insns.total[0][PMU_LANE_INST] +=
             icount_get_raw() - asked_at.target_ptr;
@@ -293,7 +300,7 @@ void pmu_insn_update(CPUARMState *env)
         return;
     }
     if (!own) {
-        /* Before the other events, so that their deadlines are no later */
+        /* Read this first, so that no deadline below is too late. */
         count = pmu_insn_get(env, PMU_INSN(INST_RETIRED));
     }
     for (i = 0; i <= pmu_num_counters(env); i++) {
@@ -311,7 +318,7 @@ void pmu_insn_update(CPUARMState *env)
             return;
         }
         insn_count_enable(cs, counted, true);
-        /* What is no longer wanted may still be counted for a while */
+        /* Lanes that are no longer wanted may still be counted for a while. */
         c->insns.limit = c->insns.counted & ~INSN_COUNT_UNITS ? PMU_LANE_LIMIT
                                                               : 0;
         c->overflows = overflows;
@@ -324,8 +331,8 @@ void pmu_insn_update(CPUARMState *env)
     }
 
     /*
-     * If nothing is due sooner than before, the vCPU goes on undisturbed, and
-     * must look at the counters when something is.
+     * Leave the vCPU undisturbed if its next deadline is not later than that
+     * of the new counters. It looks at the new counters at its deadline.
      */
     qatomic_set(&c->changed, true);
     if (!c->pending && (counted != qatomic_read(&c->insns.wanted) ||
@@ -351,7 +358,7 @@ static void pmu_insn_deadline(CPUState *cs)
         int64_t left = pmu_insn_left(c);
 
         if (left > 0) {
-            /* Not every instruction has counted as much as it could have */
+            /* The instructions have counted less than they could have. */
             pmu_insn_set_due(cs, left);
             return;
         }
@@ -362,8 +369,9 @@ static void pmu_insn_deadline(CPUState *cs)
 }
 
 /*
- * Would a counter overflow in a block? Whether a store-exclusive fails and
- * whether an AArch32 condition passes is not known before: assume the most.
+ * Would a counter overflow in a block? It is not known in advance whether a
+ * store-exclusive fails and whether an AArch32 condition passes: assume the
+ * outcome that counts most.
  */
 static bool pmu_insn_reaches(CPUState *cs, unsigned domain,
                              const uint64_t *lanes, bool loose)
@@ -391,13 +399,13 @@ static bool pmu_insn_reaches(CPUState *cs, unsigned domain,
 }
 
 /*
- * Words 0 to 2 can be counted without the later ones. The first has what many
- * instructions add to, the second the other classes, so that most blocks add
- * to the first only.
+ * Words 0 to 2 can be counted without the later ones. Word 0 has the lanes that
+ * many instructions add to, and word 1 has the other classes, so that most
+ * blocks add to word 0 only.
  */
 const InsnCountOps arm_insn_count_ops = {
     .offset = offsetof(ARMCPU, pmu_count.insns),
-    /* Where the TLBs of stage 2 and of physical addresses are described */
+    /* In the descriptors of the TLBs of stage 2 and of physical addresses */
     .word = INSN_COUNT_WORD_AT(ARMCPU, pmu_count.insns, 0x3a0),
     .units = PMU_LANE_INST,
     .domains = 1,

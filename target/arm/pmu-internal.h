@@ -34,27 +34,30 @@ void pmevcntr_op_finish(CPUARMState *env, uint8_t counter);
 void pmu_update_irq(CPUARMState *env);
 
 /*
- * What MDCR_EL2.HPMN hides, pmu-hpmn.c: for reads of registers with a bit for
- * each counter, and for accesses to registers of one counter
+ * Hide the counters that MDCR_EL2.HPMN reserves for EL2, see pmu-hpmn.c: in
+ * reads of a register with a bit for each counter, and in accesses to the
+ * registers of one counter
  */
 uint64_t pmu_visible_read(CPUARMState *env, const ARMCPRegInfo *ri);
 CPAccessResult pmu_hidden_access(CPUARMState *env, const ARMCPRegInfo *ri);
 
 /*
- * What instructions add to, see tcg/count.c: lanes of the accelerator's counts,
- * accel/tcg/insn-count.h. A bit mask of them is made by PMU_LANE().
+ * The lanes that an instruction adds to, see tcg/count.c. A lane is a count of
+ * the TCG accelerator, see accel/tcg/insn-count.h; PMU_LANE() is its bit in a
+ * mask of lanes.
  *
- * Each instruction is in one class: the lanes from LD to OTHER, or data
- * processing, which has none. The others are properties that it may have, too.
+ * Each instruction belongs to one class. The classes are the lanes from LD to
+ * OTHER, and data processing, which has no lane. The later lanes are properties
+ * that an instruction of any class may have.
  */
 typedef enum ARMPmuLane {
     PMU_LANE_INST,
     PMU_LANE_LD,
     PMU_LANE_ST,
     PMU_LANE_BR_IMMED,
-    PMU_LANE_BR_INDIRECT,   /* but for those that load the PC */
-    PMU_LANE_ATOMIC,        /* loads and stores */
-    PMU_LANE_LD_BR,         /* loads the PC, in AArch32 */
+    PMU_LANE_BR_INDIRECT,   /* without loads of the PC */
+    PMU_LANE_ATOMIC,        /* both a load and a store */
+    PMU_LANE_LD_BR,         /* loads of the PC, in AArch32 */
     PMU_LANE_OTHER,
     PMU_LANE_PC_WRITE,
     PMU_LANE_FRONTEND,      /* slots, with "pmu-topdown" */
@@ -87,9 +90,10 @@ extern const struct InsnCountOps arm_insn_count_ops;
 bool event_supported(uint16_t number);
 
 /*
- * For the table of events in helper.c: can TCG count, and has the CPU what
- * the event is about? When does an event overflow? (It is not a matter of
- * time: pmu_insn_update() sets a deadline.) What is the count of each event?
+ * For the table of events in helper.c: does the CPU have the events of
+ * instructions, and those of SVE? After which time does an event overflow?
+ * (-1: time does not tell, and pmu_insn_update() sets a deadline instead.)
+ * pmu_get_NAME() is the count of an event.
  */
 bool pmu_insn_supported(CPUARMState *env);
 bool pmu_sve_supported(CPUARMState *env);
@@ -104,10 +108,10 @@ int64_t pmu_insn_ns_per(uint64_t count);
 #include "pmu-events.h.inc"
 
 /*
- * With the CPU property "pmu-topdown", pmu-topdown.c: choose the numbers that
- * belong to the CPU model; is it on? What is PMMIR_EL1? (0 if it is off.) What
- * is the value of an event, given the totals of the lanes, and what does an
- * instruction add to it at most?
+ * The CPU property "pmu-topdown", see pmu-topdown.c: choose the number of issue
+ * slots of the CPU model; is the property on? PMMIR_EL1, which is 0 if it is
+ * off; the value of an event, given the totals of the lanes; and the most that
+ * one instruction adds to an event.
  */
 void pmu_topdown_init(ARMCPU *cpu);
 bool pmu_topdown_supported(CPUARMState *env);
@@ -124,17 +128,18 @@ uint64_t pmu_topdown_value(const ARMPmuSlots *s, ARMPmuInsnEvent event,
 unsigned pmu_topdown_most(const ARMPmuSlots *s, ARMPmuInsnEvent event);
 
 /*
- * For reads of PMCEID0 and PMCEID1. The raw value is that of QEMU without
- * these events, so that migration from and to it works.
+ * For reads of PMCEID0 and PMCEID1. The raw value, which migrates, lacks the
+ * events that stock QEMU lacks, so that migration from and to stock QEMU works.
  */
 uint64_t pmu_pmceid_read(CPUARMState *env, const ARMCPRegInfo *ri);
 uint64_t pmu_pmceid_rawread(CPUARMState *env, const ARMCPRegInfo *ri);
 
 /*
- * To be called after op_finish when counters have been reprogrammed, enabled,
- * disabled, or written: start or stop to count what instructions do. On the
- * vCPU's own thread this concerns the next instruction. A vCPU that executes
- * while another thread calls this follows when it has left its current block.
+ * Start or stop counting instructions, as the enabled counters need it. Call
+ * this after op_finish when counters have been reprogrammed, enabled, disabled,
+ * or written. On the vCPU's own thread, the change takes effect with the next
+ * instruction. If another thread calls this while the vCPU executes code, the
+ * change takes effect when the vCPU leaves its current block.
  */
 #ifdef CONFIG_USER_ONLY
 static inline void pmu_insn_update(CPUARMState *env)

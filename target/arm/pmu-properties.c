@@ -5,8 +5,8 @@
  * reset value of MDCR_EL2.HPMN report it. "pmu-counters" replaces the number
  * that the CPU model has.
  *
- * "pmu-topdown" gives the CPU the events of pmu-topdown.c, and makes cycles
- * out of them.
+ * "pmu-topdown" gives the CPU the events of pmu-topdown.c, and lets cycles
+ * follow from issue slots.
  *
  * Copyright (c) qemu-pmu developers
  *

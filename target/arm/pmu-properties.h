@@ -15,8 +15,8 @@
 void arm_cpu_pmu_add_properties(ARMCPU *cpu);
 
 /*
- * Put the properties into effect. Call it from realize, before the PMU
- * registers are created: there is a set of them for each counter.
+ * Apply the properties. Call this from realize, before the PMU registers are
+ * created, because each counter has registers of its own.
  */
 bool arm_cpu_pmu_finalize(ARMCPU *cpu, Error **errp);
 

@@ -1,21 +1,21 @@
 /*
- * Arm PMUv3: issue slots, and what they are lost to
+ * Arm PMUv3: issue slots, used and lost
  *
  * TCG has no pipeline. With the CPU property "pmu-topdown", an instruction
- * uses one issue slot, and loses more at a price that depends only on its kind:
- * slots that the frontend does not fill, and slots that the backend holds up.
- * The prices are in tcg/count-kinds.c.inc. So the numbers depend on nothing
- * but the code that the guest executes.
+ * uses one issue slot and loses more slots at fixed prices: slots that the
+ * frontend does not fill, and slots that the backend holds up. The prices
+ * depend only on the kind of the instruction and are in tcg/count-kinds.c.inc.
+ * So the numbers depend only on the code that the guest executes.
  *
- * On top of that come branches. A branch that is taken costs the frontend a
- * slot, and one in 64 of them has been mispredicted: the CPU has executed 16
- * operations for nothing, and recovers for four cycles.
+ * Taken branches cost more. Each taken branch loses one slot in the frontend,
+ * and one in 64 counts as mispredicted: the CPU has executed 16 operations for
+ * nothing, and recovers for four cycles.
  *
  * A cycle is as many slots as PMMIR_EL1.SLOTS says, so the cycle counter and
  * CPU_CYCLES follow from that, and stand still while the CPU waits for an
  * interrupt. All slots of a CPU's cycles either have an operation or are
- * stalled: OP_SPEC + STALL_SLOT = SLOTS * CPU_CYCLES, except for the rest of
- * the division.
+ * stalled: OP_SPEC + STALL_SLOT = SLOTS * CPU_CYCLES, plus the remainder of the
+ * division that gives CPU_CYCLES.
  *
  * Source: Arm ARM (DDI 0487), "Common microarchitectural events". The numbers
  * are our decision.
@@ -32,14 +32,14 @@
 #define TAKEN_PER_MISPREDICT    64
 #define OPS_PER_MISPREDICT      16
 
-/* What one instruction adds at most to each category: prices, and branches */
+/* The most slots of one instruction: its own, its prices, and a taken branch */
 #define MOST_SLOTS  (1 + 1 + 2 * PMU_MAX_PRICE + 1 + 1 + 1)
 
 /*
- * Slots of a cycle, and in how many cycles the frontend and the backend recover
- * from a mispredicted branch. The metrics of Linux's perf assign these cycles
- * to bad speculation, and know the numbers of each processor; source: tools/
- * perf/pmu-events/arch/arm64/arm/neoverse-{v1,n2-v2}/metrics.json.
+ * Slots of a cycle, and the cycles that the frontend and the backend need to
+ * recover from a mispredicted branch. The metrics of Linux's perf assign these
+ * cycles to bad speculation, with fixed numbers for each processor. Source:
+ * tools/perf/pmu-events/arch/arm64/arm/neoverse-{v1,n2-v2}/metrics.json.
  */
 #define MIDR_PROCESSOR  (R_MIDR_EL1_IMPLEMENTER_MASK | R_MIDR_EL1_PARTNUM_MASK)
 
@@ -55,7 +55,7 @@ void pmu_topdown_init(ARMCPU *cpu)
 {
     unsigned i;
 
-    /* All others: our decision */
+    /* Our decision for all other processors */
     cpu->pmu_count.slots = (ARMPmuSlots) { 4, 4, 0 };
     for (i = 0; i < ARRAY_SIZE(pmu_processors); i++) {
         if (pmu_processors[i].midr == (cpu->midr & MIDR_PROCESSOR)) {

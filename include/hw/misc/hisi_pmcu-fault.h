@@ -24,7 +24,7 @@
 #ifndef HW_MISC_HISI_PMCU_FAULT_H
 #define HW_MISC_HISI_PMCU_FAULT_H
 
-/* A day, in ns: nobody waits longer for DONE */
+/* Longest delay of DONE, in ns. Our decision: a day */
 #define HISI_PMCU_MAX_DELAY (86400 * 1000000000LL)
 
 /**

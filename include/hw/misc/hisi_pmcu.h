@@ -36,7 +36,7 @@
 #define TYPE_HISI_PMCU "hisi-pmcu"
 OBJECT_DECLARE_SIMPLE_TYPE(HisiPmcuState, HISI_PMCU)
 
-/* What a run was triggered with, and how far it has come */
+/* The configuration of a run, latched by its trigger, and its position */
 typedef struct HisiPmcuRun {
     uint32_t fsm_cfg;
     uint32_t wait_cnt;
@@ -76,10 +76,10 @@ struct HisiPmcuState {
     uint32_t error;
     uint32_t stored;        /* records of the current or last run */
     HisiPmcuRun run;
-    bool done_again;        /* DONE will be set when it has been cleared */
+    bool done_again;        /* set DONE once more after INT_CLR clears it */
     /*
-     * In ns of QEMU_CLOCK_VIRTUAL: when the timer expires, which is pending in
-     * state COUNT, and in STORE unless this is INT64_MAX
+     * Time at which the timer expires, ns of QEMU_CLOCK_VIRTUAL. The timer is
+     * pending in state COUNT, and in STORE unless this is INT64_MAX.
      */
     int64_t window_end;
     QEMUTimer timer;

@@ -2,10 +2,9 @@
  * Synthetic events: made-up counts for PMU events that QEMU cannot count
  *
  * An emulator knows nothing of caches or branch predictors. To develop a tool
- * that needs such events, the user can ask for made-up values. They are never
- * mixed with real counts: front ends use them only for events that they cannot
- * count, and only when the user asks for it. The grammar is the same for all
- * front ends:
+ * that needs such events, the user can ask for made-up values. Front ends, that
+ * is devices with a PMU, use them only for events that they cannot count, so
+ * that real and made-up counts never mix. All front ends have one grammar:
  *
  *   list  := entry { ',' entry }
  *   entry := event [ '-' event ] [ '@' unit [ '-' unit ] ] '=' kind
@@ -13,22 +12,22 @@
  *          | 'const:' N | 'hash'
  *
  * with all numbers in decimal or 0x hexadecimal, for example
- * "0x10=rate:250,0x13@2=const:7,0x40-0xff=hash". Where the front end knows
- * names, an event may be one. A unit is what counts, for example a CPU; without
- * one, an entry is for all of them. No event of a unit may be given twice. A
- * list has at most PMU_SYNTHETIC_MAX entries.
+ * "0x10=rate:250,0x13@2=const:7,0x40-0xff=hash". An event is a number, or a
+ * name if the front end knows names. A unit is the number of a counting part of
+ * the machine, for example of a CPU; an entry without a unit is for all units.
+ * No two entries may have an event of a unit in common. A list has at most
+ * PMU_SYNTHETIC_MAX entries.
  *
- * The values are a function of what is passed to pmu_synthetic_value() and of
- * nothing else:
+ * A value depends on the arguments of pmu_synthetic_value() and nothing else:
  *
  *   const:N  N
- *   rate:N   N per microsecond of the window, plus the number of the unit so
- *            that units can be told apart
+ *   rate:N   N per microsecond of the window, plus the number of the unit, so
+ *            that the values of two units differ
  *   noise:N:P
  *            N per microsecond of the window, and up to P percent more or less
  *   ramp:A:B:R
- *            A per microsecond for the first sample, B from sample R on, and in
- *            a line between them
+ *            A per microsecond in sample 0, B from sample R on, and linear
+ *            between them
  *   hash     32 bits that look random
  *
  * Copyright (c) qemu-pmu developers
@@ -39,18 +38,18 @@
 #ifndef HW_MISC_PMU_SYNTHETIC_H
 #define HW_MISC_PMU_SYNTHETIC_H
 
-/* Entries of a list: our decision, more than anybody writes */
+/* Most entries of a list. Our decision: more than any user needs */
 #define PMU_SYNTHETIC_MAX 4096
 
 typedef struct PmuSynthetic PmuSynthetic;
 
 /**
- * PmuSyntheticSample: what a value depends on
+ * PmuSyntheticSample: the sample that a value is for
  * @event: number of the event
- * @unit: what counts, for example the number of a CPU
- * @index: number of the sample
- * @window_ns: how long it was counted
- * @seed: of the user's choice
+ * @unit: number of the unit
+ * @index: number of the sample, from 0
+ * @window_ns: length of the counting window, in ns
+ * @seed: number that the user has chosen for noise and hash
  */
 typedef struct PmuSyntheticSample {
     uint32_t event;
@@ -99,7 +98,7 @@ bool pmu_synthetic_event(const char *text, const PmuSyntheticEvents *events,
 /* Parse a number as it is in the list, from 0 to @max. */
 bool pmu_synthetic_number(const char *text, uint64_t max, uint64_t *value);
 
-/* The list is never changed: a user that needs it for longer takes a ref. */
+/* Take a reference. Lists never change; to change a list, parse a new one. */
 PmuSynthetic *pmu_synthetic_ref(PmuSynthetic *ps);
 
 /* @ps may be NULL here and below. */
@@ -111,7 +110,7 @@ const char *pmu_synthetic_list(const PmuSynthetic *ps);
 /**
  * pmu_synthetic_value: value of an event
  * @ps: the list
- * @sample: what is asked for
+ * @sample: the sample that the value is for
  * @value: where to store the value
  *
  * Returns: false, with nothing stored, if the event is not in the list
