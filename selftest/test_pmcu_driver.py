@@ -496,6 +496,43 @@ class Dies(Checks):
         self.assertEqual(self.both(acpi=True), ['HISI0451:00', 'HISI0451:01'])
 
 
+class Compatibility(Checks):
+    clusters = 1
+
+    def test_vm(self):
+        """comp=1 leaves counters 0 to 2 to a VM, whose counts are exact while the PMCU samples"""
+        def insert(comp):
+            return f'''
+                insmod /root/hisi_pmcu.ko comp={comp} || exit 90
+                pmcu_record --samples 100000 --period-us 100 --events 0x8 > /dev/null & pid=$!
+                sleep 0.3; echo "comp {comp}"'''
+
+        remove = 'kill -9 $pid; wait; rmmod hisi_pmcu || exit 91\n'
+        lines = functional.in_sound_guest(
+            self, insert(1) + '''
+            for i in $(seq 10); do tinyvm 20000 || exit 9; done
+            tinyvm 10000000 || exit 9
+            ''' + remove + insert(0) + '''
+            tinyvm 10000000 || exit 9
+            ''' + remove + '''
+            insmod /root/hisi_pmcu.ko comp=1 || exit 92
+            pmcu_record --samples 256 --events 0x40,0x41,0x42,0x43,0x44 || exit 93''' + QUIET,
+            'arm', *RAMPS, **boot(smp='2', cpu='max,pmu-counters=8'))
+        self.assertIn('comp 0', lines)
+        vm = [l for l in lines if l.startswith('vm ')]
+        # Three instructions in a turn and the ISB, a branch and a load
+        self.assertEqual(vm[:-1], 10 * ['vm 60001 20000 20000'] + ['vm 30000001 10000000 10000000'])
+        # Without, the PMCU sets these counters to 0 every 100 us.
+        self.assertNotEqual(vm[-1], vm[-2])
+        # The fifth event is where the cycle counter would be otherwise.
+        found = self.the_recording(lines)
+        self.check_complete(found, 256, 4)
+        for record in found.records:
+            record.events.append(record.cycles)
+        for at in range(5):
+            self.check_order(found, [i % MAX_RUN for i in range(256)], 0x40 + at, at)
+
+
 class NoEl2(Checks):
     clusters = 1
 

@@ -101,7 +101,8 @@ static size_t sample_size(size_t *record_size)
     }
     fclose(file);
     nr_pmu = nr < nr_pmu ? nr : nr_pmu;
-    *record_size = (nr_pmu + 2) * 8 * SLOTS_PER_CLUSTER * sysfs_number("caps/nr_cluster");
+    /* In compatibility mode there is no cycle counter. */
+    *record_size = (nr_pmu + (sysfs_number("caps/comp") ? 1 : 2)) * 8 * SLOTS_PER_CLUSTER * sysfs_number("caps/nr_cluster");
     return (nr + nr_pmu - 1) / nr_pmu * *record_size;
 }
 

@@ -24,7 +24,10 @@
  * No lock protects the state of a run: start, stop and the interrupt handler all
  * run on the CPU of the event, with interrupts disabled.
  *
- * Not supported: compatibility mode, AUX snapshots, CPUs with MPIDR_EL1.MT set.
+ * In compatibility mode (module parameter comp=1), the PMCU leaves the cycle
+ * counter and counters 0 to 2 of the CPUs to virtual machines.
+ *
+ * Not supported: AUX snapshots, CPUs with MPIDR_EL1.MT set.
  *
  * Copyright (c) qemu-pmu developers
  */
@@ -47,6 +50,7 @@
 
 #include <asm/cputype.h>
 #include <asm/sysreg.h>
+#include <asm/virt.h>
 
 #define PMCU_FSM_STATUS		0x000
 #define   FSM_STATUS_ERROR	GENMASK(15, 8)
@@ -81,6 +85,7 @@
 
 #define PMCU_TICKS_PER_US	50	/* of WAIT_CNT */
 #define PMCU_MAX_COUNTERS	8
+#define PMCU_COMP_FIRST		3	/* counter of the CPUs in compatibility mode */
 #define PMCU_MAX_EVENTS		240
 #define PMCU_MAX_LOOPS		255
 #define PMCU_SLOTS_PER_CLUSTER	8
@@ -103,6 +108,10 @@
 /* attr.config1 */
 #define CONFIG1_PMCCFILTR	GENMASK_ULL(7, 0)
 #define CONFIG1_NR_LOOP		GENMASK_ULL(15, 8)
+
+static bool comp;
+module_param(comp, bool, 0444);
+MODULE_PARM_DESC(comp, "Use compatibility mode: event counters from 3 on, and no cycle counter");
 
 static unsigned int late_clear_us;
 module_param(late_clear_us, uint, 0644);
@@ -162,10 +171,10 @@ static void pmcu_write_address(struct pmcu *pmcu, u32 offset, dma_addr_t value)
 	pmcu_write(pmcu, offset + 4, lower_32_bits(value));
 }
 
-/* Two context IDs of 4 bytes for each slot, the events, the cycle counter */
+/* Two context IDs of 4 bytes for each slot, the events, and maybe the cycle counter */
 static size_t pmcu_record_size(struct pmcu *pmcu, const struct pmcu_list *list)
 {
-	return (list->nr_pmu + 2) * sizeof(u64) * PMCU_SLOTS_PER_CLUSTER * pmcu->nr_cluster;
+	return (list->nr_pmu + (comp ? 1 : 2)) * sizeof(u64) * PMCU_SLOTS_PER_CLUSTER * pmcu->nr_cluster;
 }
 
 static size_t pmcu_sample_size(struct pmcu *pmcu, const struct pmcu_list *list)
@@ -459,7 +468,14 @@ static ssize_t nr_counter_show(struct device *dev, struct device_attribute *attr
 }
 static DEVICE_ATTR_RO(nr_counter);
 
+static ssize_t comp_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%u\n", comp);
+}
+static DEVICE_ATTR_RO(comp);
+
 static struct attribute *pmcu_caps_attrs[] = {
+	&dev_attr_comp.attr,
 	&dev_attr_nr_cluster.attr,
 	&dev_attr_nr_counter.attr,
 	NULL
@@ -568,7 +584,14 @@ static int pmcu_cpu_online(unsigned int cpu, struct hlist_node *node)
 	 * counters that a hypervisor leaves to this kernel.
 	 */
 	n = FIELD_GET(GENMASK(15, 11), read_sysreg(pmcr_el0));
-	pmcu->nr_counter = min_not_zero(pmcu->nr_counter, clamp(n, 1U, PMCU_MAX_COUNTERS));
+	n = clamp(n, 1U, PMCU_MAX_COUNTERS);
+	if (comp) {
+		n = n > PMCU_COMP_FIRST ? n - PMCU_COMP_FIRST : 1;
+		/* The enable bit of counters from MDCR_EL2.HPMN on */
+		if (is_kernel_in_hyp_mode())
+			write_sysreg(read_sysreg(mdcr_el2) | BIT(7), mdcr_el2);
+	}
+	pmcu->nr_counter = min_not_zero(pmcu->nr_counter, n);
 	cpumask_set_cpu(cpu, &pmcu->cpus);
 	if (pmcu->cpu < 0)
 		pmcu_move_to(pmcu, cpu);
@@ -650,7 +673,7 @@ static int pmcu_probe(struct platform_device *pdev)
 	err = devm_add_action(dev, pmcu_quiesce, pmcu);
 	if (err)
 		return err;
-	pmcu_write(pmcu, PMCU_COMP, 0);
+	pmcu_write(pmcu, PMCU_COMP, comp);
 	pmcu_write(pmcu, PMCU_PMCR, PMCR_LP | PMCR_LC | PMCR_E);
 
 	name = devm_kasprintf(dev, GFP_KERNEL, "hisi_pmcu_sccl%u", pmcu->scl_id);
