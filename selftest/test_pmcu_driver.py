@@ -152,7 +152,7 @@ class Driver(Checks, functional.OneGuest):
     def test_0_load(self, lines):
         """the driver finds the PMCU in the device tree, and says what it is"""
         self.assertEqual([l for l in lines if l and not l.startswith('=')],
-                         ['0', '2', '6', '0x11',
+                         ['0', '0', '2', '6', '0x11',
                           f'{DRIVER}/9100000.pmcu'])
 
     @functional.part(lambda cls: 'taskset -c 1 sh -c "while :; do :; done" & pid=$!\n'
@@ -255,7 +255,7 @@ class Driver(Checks, functional.OneGuest):
         insmod /root/hisi_pmcu.ko || exit 15
         pmcu_record --samples 256 --events 0x40 || exit 16''' % (DRIVER, DRIVER, FSM_STATUS) + QUIET)
     def test_unload(self, lines):
-        """one recording at a time; neither unloaded nor unbound during that; idle after; loaded again"""
+        """one recording at a time; not unloaded or unbound during that; idle after; loaded again"""
         self.assertIn('pmcu_record: error: perf_event_open: Device or resource busy', lines)
         [status] = [int(l, 16) for l in lines if re.fullmatch('0x[0-9A-F]{8}', l)]
         self.assertEqual(status & 0xf, 0, 'FSM_STATUS.STATE after rmmod')
