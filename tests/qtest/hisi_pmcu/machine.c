@@ -363,13 +363,19 @@ static void test_machine_old_types(void)
     };
 
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
-        /* QEMU ends after it has created the machine */
-        g_autofree char *args = g_strdup_printf(
-            "%s -M gic-version=3,pmcu=on,dumpdtb=/dev/null -cpu max",
-            cases[i].args);
-        g_autofree char *err = NULL;
+        g_autofree char *file = NULL, *args = NULL, *err = NULL;
+        int fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &file, NULL);
 
+        g_assert_cmpint(fd, >=, 0);
+        close(fd);
+        /*
+         * QEMU ends after it has written the file. It replaces the file, so
+         * that /dev/null would be gone.
+         */
+        args = g_strdup_printf("%s -M gic-version=3,pmcu=on,dumpdtb=%s "
+                               "-cpu max", cases[i].args, file);
         g_assert_cmpint(pmcu_run_qemu(args, &err), ==, 0);
+        unlink(file);
         g_assert_cmpint(strstr(err, "warning: mach-virt: -smp 4 makes 4 dies "
                                "with one CPU each, because machine types "
                                "before virt-6.2 prefer sockets; for one die, "
