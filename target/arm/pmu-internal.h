@@ -134,6 +134,11 @@ unsigned pmu_topdown_most(const ARMPmuSlots *s, ARMPmuInsnEvent event);
 uint64_t pmu_pmceid_read(CPUARMState *env, const ARMCPRegInfo *ri);
 uint64_t pmu_pmceid_rawread(CPUARMState *env, const ARMCPRegInfo *ri);
 
+/* In the ARMCPRegInfo of both registers in both states */
+#define PMU_PMCEID_ACCESS                                                   \
+    .resetfn = arm_cp_reset_ignore, .readfn = pmu_pmceid_read,              \
+    .raw_readfn = pmu_pmceid_rawread, .writefn = arm_cp_write_ignore
+
 /*
  * Start or stop counting instructions, as the enabled counters need it. Call
  * this after op_finish when counters have been reprogrammed, enabled, disabled,
