@@ -313,10 +313,6 @@ static void thread_delta(PowerPCCPU *cpu, uint64_t *seen, uint64_t ns,
             delta[i] = 0;
         }
     }
-    for (i = 0; i < PPC_COUNT_DOMAINS; i++) {
-        delta[PNV_IMC_RUN_INSNS + i] = MIN(delta[PNV_IMC_RUN_INSNS + i],
-                                           delta[PNV_IMC_INSNS + i]);
-    }
     delta[PNV_IMC_BUSY_NS] = MIN(delta[PNV_IMC_BUSY_NS], ns);
     delta[PNV_IMC_RUN_NS] = MIN(delta[PNV_IMC_RUN_NS],
                                 delta[PNV_IMC_BUSY_NS]);
