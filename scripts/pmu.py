@@ -144,6 +144,8 @@ def cmd_pnor(opt):
 
 def cmd_test(opt):
     import testing
+    if opt.coverage:
+        return cmd_coverage(opt)
     graph()
     found = list(testing.selected(opt.suite, opt.tests))
     if opt.list:
@@ -155,9 +157,31 @@ def cmd_test(opt):
     return testing.run(opt.suite, opt.tests, opt.verbose)
 
 
+def cmd_coverage(opt):
+    import coverage
+    import testing
+    if opt.suite or opt.list or opt.no_rebuild:
+        raise ui.Fail('--coverage goes without --suite, --list and --no-rebuild',
+                      "name tests of the suite qtest, or none for all; see 'pmu test --list'",
+                      status=2)
+    graph(coverage.KIND)
+    coverage.reset()
+    os.environ['QEMU_PMU_KIND'] = coverage.KIND
+    status = testing.run(['qtest'], opt.tests, opt.verbose)
+    coverage.report()
+    return status
+
+
 def cmd_bench(opt):
     import benchmarks
     benchmarks.run(opt.names, opt.rounds, [name for name in opt.only.split(',') if name])
+
+
+def cmd_fuzz(opt):
+    import fuzz
+    names = fuzz.selected(opt.names)
+    graph(fuzz.KIND)
+    return fuzz.run(names, opt.time, opt.keep)
 
 
 def cmd_doctor(opt):
@@ -201,12 +225,15 @@ def parser():
                      metavar='arm|x86|power', help='only this guest')
 
     sub = command('test', cmd_test, 'run all tests, or some suites',
-                  '[--suite NAME]... [--list] [--verbose] [TEST]...')
+                  '[--suite NAME]... [--list] [--coverage] [--verbose] [TEST]...')
     sub.add_argument('--suite', action='append', default=[], metavar='NAME',
                      choices=SUITES,
                      help='unit, patches, qtest or functional; may be repeated')
     sub.add_argument('--list', action='store_true', help='list the tests and do nothing')
     sub.add_argument('--no-rebuild', action='store_true', help='test what is built now')
+    sub.add_argument('--coverage', action='store_true',
+                     help='run the qtests on a build with gcov, and show which lines and branches '
+                          'of our code they execute')
     sub.add_argument('--verbose', action='store_true', help='show the output of every test')
     sub.add_argument('tests', nargs='*', metavar='TEST', help='names as --list prints them')
 
@@ -218,6 +245,15 @@ def parser():
                      help='only these rows of the guests, and what they need')
     sub.add_argument('names', nargs='*', metavar='BENCHMARK',
                      help='hisi_pmcu, arm, x86 or power (default: all)')
+
+    sub = command('fuzz', cmd_fuzz, 'throw random accesses at the devices, on a build with '
+                  'sanitizers', '[--time SECONDS] [--keep] [DEVICE]...')
+    sub.add_argument('--time', metavar='SECONDS', type=positive(int), default=300,
+                     help='for each device (default: 300)')
+    sub.add_argument('--keep', action='store_true',
+                     help='add the inputs that reach new code to selftest/corpus')
+    sub.add_argument('names', nargs='*', metavar='DEVICE',
+                     help='pmcu, imc9 or imc10 (default: all)')
 
     sub = command('build', cmd_build, 'build the custom QEMU and print where it is',
                   '[--stock] [--qemu-src DIR|TARBALL]')

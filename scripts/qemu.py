@@ -6,6 +6,7 @@
 Both trees have the same relative layout and the same options, so that ccache
 serves one from the other.  BUILD/plugins/build is the stock one with TCG plugins,
 which `pmu bench` compares with: they are off in the others, since no PMU needs them.
+BUILD/gcov/build is the custom one with gcov, BUILD/fuzz/build that with clang's libFuzzer.
 """
 
 import os
@@ -18,6 +19,9 @@ import tree
 import ui
 
 TARGETS = ('aarch64', 'ppc64', 'x86_64')
+CUSTOM = ('qemu', 'gcov', 'fuzz')      # kinds of builds with our code
+FUZZED = ('aarch64', 'ppc64')
+KINDS = (*CUSTOM, 'stock', 'plugins')
 COMPILED = ('i386',)     # shares our code, so that it must compile and start; not installed
 PROGRAMS = [*(f'qemu-system-{t}' for t in TARGETS), 'qemu-img']
 PLUGIN = 'tests/tcg/plugins/libinsn.so'      # counts instructions
@@ -92,9 +96,12 @@ def goals(kind):
     """What is built: the emulators, qemu-img, and (custom QEMU) our own tests."""
     if kind == 'plugins':
         return ['qemu-system-x86_64', PLUGIN]
+    if kind == 'fuzz':
+        return [f'qemu-fuzz-{target}' for target in FUZZED]
     found = list(PROGRAMS)
     if kind == 'qemu':
         found += [f'qemu-system-{t}' for t in COMPILED]
+    if kind in CUSTOM:
         found += [m[1] for f in tree.overlay_files()
                   if (m := re.fullmatch(r'(tests/(?:qtest/[\w-]*-(?:test|bench)|unit/test-pmu-[\w-]*))\.c',
                                     f))]
@@ -105,12 +112,19 @@ def goals(kind):
 def configure(kind, src):
     build, stamp = folder(kind), folder(kind).parent / 'configured'
     plugins = kind == 'plugins'
-    targets = TARGETS[-1:] if plugins else TARGETS + COMPILED if kind == 'qemu' else TARGETS
+    targets = {'plugins': TARGETS[-1:], 'qemu': TARGETS + COMPILED, 'fuzz': FUZZED}.get(kind, TARGETS)
     options = list(OPTIONS) + [f'--target-list={",".join(f"{t}-softmmu" for t in targets)}']
     if plugins:
         options.append('--enable-plugins')
+    if kind == 'gcov':
+        options.append('--enable-gcov')
+    compiler = 'gcc'
+    if kind == 'fuzz':
+        compiler = 'clang'
+        options += ['--cxx=clang++', '--enable-fuzzing', '--enable-asan', '--enable-ubsan']
     if shutil.which('ccache'):
-        options.append('--cc=ccache gcc')
+        compiler = f'ccache {compiler}'
+    options.append(f'--cc={compiler}')
     if (build / 'build.ninja').exists() and stamp.exists() and \
             stamp.read_text() == '\n'.join(options):
         return
@@ -118,15 +132,16 @@ def configure(kind, src):
     build.mkdir(parents=True)
     ui.need_room(build, 1000)
     with ui.Step(f'configure QEMU ({kind})'):
-        where = '../../stock/src' if plugins else '../src'
+        where = {'plugins': '../../stock/src', 'gcov': '../../qemu/src',
+                 'fuzz': '../../qemu/src'}.get(kind, '../src')
         ui.run([f'{where}/configure', *options], f'configure-{kind}.log', 'configuring QEMU',
                "'./pmu doctor' says what is missing", cwd=build, env=environment())
     ui.write(stamp, '\n'.join(options))
 
 
 def build(kind='qemu', qemu_src=None):
-    """Prepare and build the custom QEMU, the stock one, or that with plugins."""
-    now = tree.prepare(qemu_src) if kind == 'qemu' else tree.prepare_stock(qemu_src)
+    """Prepare and build the custom QEMU or the stock one, or one of these in another way."""
+    now = tree.prepare(qemu_src) if kind in CUSTOM else tree.prepare_stock(qemu_src)
     with ui.lock(ui.BUILD / kind / 'lock', f'building QEMU ({kind})'):
         fetch_tools()
         configure(kind, now)

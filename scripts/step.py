@@ -17,7 +17,7 @@ def step(argv):
     source = source[0] if source and source[0] else None
     if what == 'prepare':
         tree.prepare(source)
-    elif what in ('qemu', 'stock', 'plugins'):
+    elif what in qemu.KINDS:
         qemu.build(what, source)
     else:
         # guest-ARCH, guest-ARCH-with-PACKAGES, guest-ARCH-release-NAME
