@@ -33,8 +33,8 @@ class Target(typing.NamedTuple):
 TIMER = '-nodefaults -netdev user,id=net0'
 TARGETS = {
     'pmcu': Target('aarch64', f'-M virt,pmcu=on -cpu max -smp 4 {TIMER}', 'hisi-pmcu'),
-    'imc9': Target('ppc64', f'-M powernv9,imc=on -smp 2 {TIMER}', 'pnv-imc* xscom*'),
-    'imc10': Target('ppc64', f'-M powernv10,imc=on -smp 2 {TIMER}', 'pnv-imc* xscom*'),
+    'imc9': Target('ppc64', f'-M powernv9,imc=on -m 1280M -smp 2 {TIMER}', 'pnv-imc* xscom*'),
+    'imc10': Target('ppc64', f'-M powernv10,imc=on -m 1280M -smp 2 {TIMER}', 'pnv-imc* xscom*'),
 }
 
 
