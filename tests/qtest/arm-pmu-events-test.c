@@ -15,6 +15,7 @@
 #include "qemu/osdep.h"
 #include "arm-sysregs.h"
 #include "hisi_pmcu-util.h"
+#include "qemu/bswap.h"
 
 #define COUNTERS        31
 
@@ -659,11 +660,18 @@ static const struct {
     },
 };
 
-static uint64_t expected(unsigned code, uint16_t event)
+/* The one of two events that are the same which others are compared with */
+static uint16_t canonical(uint16_t event)
 {
     for (int i = 0; i < ARRAY_SIZE(same); i++) {
         event = event == same[i][0] ? same[i][1] : event;
     }
+    return event;
+}
+
+static uint64_t expected(unsigned code, uint16_t event)
+{
+    event = canonical(event);
     for (int i = 0; i < ARRAY_SIZE(codes[code].expect); i++) {
         const Count *c = &codes[code].expect[i];
 
@@ -1019,6 +1027,8 @@ static void test_pmcu(const void *args)
     qtest_quit(p.qts);
 }
 
+#include "arm-pmu-random.c.inc"
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -1035,10 +1045,18 @@ int main(int argc, char **argv)
                                                  modes[i].name);
         g_autofree char *overflow =
             g_strdup_printf("arm-pmu-events/overflow/%s", modes[i].name);
+        g_autofree char *one = g_strdup_printf("arm-pmu-events/random/%s",
+                                               modes[i].name);
 
         qtest_add_data_func(exact, modes[i].args, test_exact);
         qtest_add_data_func(overflow, modes[i].args, test_overflow);
+        qtest_add_data_func(one, modes[i].args, test_random);
     }
+    qtest_add_data_func("arm-pmu-events/random-smp/mttcg",
+                        "-accel tcg,thread=multi -smp 4", test_random);
+    qtest_add_data_func("arm-pmu-events/random-smp/icount",
+                        "-accel tcg -icount shift=0,sleep=off -smp 4",
+                        test_random);
     qtest_add_func("arm-pmu-events/alone", test_alone);
     qtest_add_func("arm-pmu-events/filter", test_filter);
     qtest_add_func("arm-pmu-events/traps", test_traps);

@@ -53,6 +53,7 @@
 #define CONTEXTIDR_EL2  0x1cd020
 
 #define PMCR_E          0x01
+#define PMCR_P          0x02
 #define PMCR_D          0x08
 #define PMCR_LC         0x40
 #define PMCR_LP         0x80

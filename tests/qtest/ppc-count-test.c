@@ -26,6 +26,7 @@
 #include "qemu/osdep.h"
 #include "libqtest.h"
 #include "insn-count-util.h"
+#include "qemu/bswap.h"
 #include "qobject/qdict.h"
 #include "qobject/qlist.h"
 #include "qobject/qnum.h"
@@ -1098,6 +1099,8 @@ static void test_no_tcg(void)
     qtest_quit(qts);
 }
 
+#include "ppc-count-random.c.inc"
+
 int main(int argc, char **argv)
 {
     static const char *const machines[] = { "powernv9", "powernv10" };
@@ -1128,6 +1131,14 @@ int main(int argc, char **argv)
                                                     modes[i].name);
 
             qtest_add_data_func_full(name, args, test_exact, g_free);
+            if (i % 2 == m) {
+                g_autofree char *random =
+                    g_strdup_printf("ppc-count/random/%s/%s", machines[m],
+                                    modes[i].name);
+
+                qtest_add_data_func_full(random, g_strdup(args), test_random,
+                                         g_free);
+            }
             if (m == 0) {
                 g_autofree char *two = g_strdup_printf("ppc-count/contend/%s",
                                                        modes[i].name);

@@ -803,14 +803,19 @@ static void test_random(void)
     guest_quit(&g);
 }
 
-/* Counts of random programs are known, however QEMU runs the code. */
+/*
+ * Counts of random programs are known, however QEMU runs the code. The
+ * environment variable PMU_RANDOM_PROGRAMS has their number.
+ */
 static void test_random_programs(const void *data)
 {
+    const char *number = g_getenv("PMU_RANDOM_PROGRAMS");
     uint32_t seed = g_test_rand_int();
     Guest g = guest_init(data, 0);
 
     g_test_message("seed 0x%x, chosen by --seed", seed);
-    guest_run(&g, GUEST_CASE(random_programs), seed, 0);
+    guest_run(&g, GUEST_CASE(random_programs), seed,
+              number ? atoi(number) : 60);
     guest_quit(&g);
 }
 

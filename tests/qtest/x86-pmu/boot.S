@@ -176,6 +176,7 @@ gdt:
     .quad   0x00cff2000000ffff  /* 28: data and */
     .quad   0x00affa000000ffff  /* 30: code of programs */
     .quad   0, 0, 0, 0          /* 38, 48: TSS, see setup_cpu() */
+    .quad   0                   /* 58: 16-bit code of programs, see random.c */
 gdt_end:
 trampoline_end:
 

@@ -2,10 +2,15 @@
  * Random programs: what they count is known when they are made
  *
  * Each program is a sequence of fragments, of which the tables below say how
- * many instructions, branches, loads and stores they retire. It runs at CPL 3
- * while a counter interrupts at a random period. Whatever divides it into
- * translation blocks, stops them early, or executes them one by one, the counts
- * are those of the table, and the interrupts are as many as fit in.
+ * many instructions, branches, loads and stores they retire. It runs at CPL 3,
+ * in code of 64, 32, and 16 bits. Whatever divides it into translation blocks,
+ * stops them early, or executes them one by one, the counts are those of the
+ * table.
+ *
+ * Programs run in two ways. In the first, all counters stay as they are, and
+ * one of them interrupts at a random period: the interrupts are as many as fit
+ * in. In the second, UD2 lets the kernel write a random register of the PMU
+ * again and again, while a model of these registers follows.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -13,22 +18,33 @@
  */
 
 #include "lib.h"
+#include "payload.h"
 
-#define PROGRAMS            200
+#define VEC_OF              4
+#define CODE_32             0x23
+#define CODE_16             0x5b
 #define MAX_FRAGMENTS       250
 #define PAGE                4096
 #define GAP                 (GUEST_SMALL_PAGES + 8 * PAGE)
 
-typedef struct Counts {
-    uint32_t insns, branches, loads, stores;
-} Counts;
+enum { INSNS, BRANCHES, LOADS, STORES, EVENTS };
+
+static const uint16_t event_codes[EVENTS] = {
+    EV_INSNS, EV_BRANCHES, EV_LOADS, EV_STORES,
+};
 
 typedef struct Fragment {
     uint8_t length;
-    uint8_t code[15];
-    Counts counts;
+    uint8_t code[48];
+    uint8_t counts[EVENTS];
     uint8_t random_at;      /* code[] to replace by 1 to 63; 0: none */
+    uint8_t end_at;         /* code[] to replace by the fragment's end */
+    uint8_t lea_at;         /* code[] to make relative to the 16-bit segment */
 } Fragment;
+
+/* From 64-bit code: push a selector, and where it goes */
+#define FAR_TO(selector)    0x6a, (selector),                               \
+                            0x48, 0x8d, 0x05, 3, 0, 0, 0, 0x50, 0x48, 0xcb
 
 /* RDI: data. R9: a page that is not there. All other registers are free. */
 static const Fragment fragments[] = {
@@ -60,19 +76,111 @@ static const Fragment fragments[] = {
     { 2, { 0x0f, 0xa2 }, { 1, 0, 0, 0 } },                      /* cpuid */
     /* movb $0x90, 1f; 1: nop: code that writes itself */
     { 8, { 0xc6, 0x05, 0, 0, 0, 0, 0x90, 0x90 }, { 2, 0, 0, 1 } },
+    /* lock add, across two pages */
+    { 7, { 0xf0, 0x01, 0x87, 0xfe, 0x0f, 0, 0 }, { 1, 0, 1, 1 } },
+    /* push rdi, rsi; mov rsi, rdi; mov ecx, n; rep movsb; pop both */
+    { 14, { 0x57, 0x56, 0x48, 0x89, 0xfe, 0xb9, 0, 0, 0, 0, 0xf3, 0xa4, 0x5e,
+            0x5f }, { 7, 0, 3, 3 }, 6 },
+    /* push rdi; mov rdi, r9; mov ecx, n; rep stosb that is skipped; pop rdi */
+    { 13, { 0x57, 0x4c, 0x89, 0xcf, 0xb9, 0, 0, 0, 0, 0x3e, 0xf3, 0xaa, 0x5f },
+      { 4, 0, 1, 1 }, 5 },
+    /*
+     * 32-bit code: push, pop ds; inc eax; a store, a load, a locked add across
+     * lines; xor eax, eax; into that does not trap; pusha, popa; mov al, 0x7f;
+     * inc al; into that does; int 0x81; ljmp back
+     */
+    { 45, { FAR_TO(CODE_32), 0x6a, 0x2b, 0x1f, 0x40, 0x89, 0x47, 0x10,
+            0x8b, 0x47, 0x14, 0xf0, 0x01, 0x47, 0x3e, 0x31, 0xc0, 0xce,
+            0x60, 0x61, 0xb0, 0x7f, 0xfe, 0xc0, 0xce, 0xcd, VEC_RETURN,
+            0xea, 0, 0, 0, 0, 0x33, 0 },
+      { 4 + 15, 1 + 3, 1 + 4, 2 + 6 }, 0, 39 },
+    /*
+     * 16-bit code, in a segment of 64 KiB: push, pop ds; inc ax; a store, a load; pusha, popa; ljmpl
+     * back
+     */
+    { 34, { FAR_TO(CODE_16), 0x6a, 0x2b, 0x1f, 0x40, 0x67, 0x89, 0x47, 0x10,
+            0x67, 0x8b, 0x47, 0x14, 0x60, 0x61,
+            0x66, 0xea, 0, 0, 0, 0, 0x33, 0 },
+      { 4 + 8, 1 + 1, 1 + 3, 2 + 3 }, 0, 28, 5 },
     /* int 0x81: IRET is at CPL 0 */
     { 2, { 0xcd, VEC_RETURN }, { 1, 1, 0, 1 } },
     /* mov rax, (r9): the handler of the page fault skips it */
     { 3, { 0x49, 0x8b, 0x01 }, { 0, 0, 0, 0 } },
 };
 
-static uint8_t code[2 * PAGE] __attribute__((aligned(PAGE)));
-static uint8_t data[PAGE] __attribute__((aligned(PAGE)));
+static const uint8_t ud2[] = { 0x0f, 0x0b };
+
+/* A write of a register of the PMU */
+typedef struct Op {
+    uint32_t msr;
+    uint64_t value;
+} Op;
+
+/* The model of the registers: counters of events at CPL 3 */
+static struct {
+    uint64_t count[MOST_GP_COUNTERS], enabled;
+    int event[MOST_GP_COUNTERS];        /* EVENTS: none */
+    uint32_t total[EVENTS];
+} model;
+
+static uint8_t code[4 * PAGE] __attribute__((aligned(PAGE)));
+static uint8_t data[2 * PAGE] __attribute__((aligned(PAGE)));
 static uint64_t period;
+static int sampler;             /* the counter that interrupts */
+static Op ops[MAX_FRAGMENTS];
+static int next_op, op_count;
+
+static void model_counts(const uint8_t counts[EVENTS])
+{
+    int i;
+
+    for (i = 0; i < EVENTS; i++) {
+        model.total[i] += counts[i];
+    }
+    for (i = 0; i < MOST_GP_COUNTERS; i++) {
+        if (model.event[i] < EVENTS && model.enabled & BIT(i)) {
+            model.count[i] += counts[model.event[i]];
+            model.count[i] &= WIDTH_MASK;
+        }
+    }
+}
+
+/* Registers are written by the kernel, so the writes count nothing. */
+static Op random_op(void)
+{
+    int n = random() % MOST_GP_COUNTERS, event = random() % EVENTS;
+    uint64_t value = random();
+    bool on;
+
+    switch (random() % 4) {
+    case 0:
+        model.count[n] = value & 1 ? negative(value >> 56) : value >> 40;
+        return (Op) { MSR_A_PMC(n), model.count[n] };
+    case 1:
+        model.enabled = value & GP_MASK;
+        return (Op) { MSR_GLOBAL_CTRL, model.enabled | FIXED_MASK };
+    default:
+        on = value & 6;
+        model.event[n] = on ? event : EVENTS;
+        return (Op) { MSR_EVTSEL(n), event_codes[event] | EVTSEL_USR |
+                                     (on ? EVTSEL_EN : 0) };
+    }
+}
+
+static void put_32(uint8_t *p, uint32_t value)
+{
+    int i;
+
+    for (i = 0; i < 4; i++) {
+        p[i] = value >> 8 * i;
+    }
+}
 
 /* A program of so many fragments at a random place in the page */
-static void (*make(unsigned n, Counts *c))(void)
+static void (*make(unsigned n, bool writes))(void)
 {
+    static const uint8_t enter[EVENTS] = { 1 + 1, 1, 0, 1 };    /* call, mov */
+    static const uint8_t leave[EVENTS] = { 2, 2, 1, 1 };        /* ret, int */
     uint64_t address = GAP;
     uint8_t *start = code + random() % PAGE, *p = start;
     unsigned i, j;
@@ -82,99 +190,167 @@ static void (*make(unsigned n, Counts *c))(void)
     for (i = 0; i < 8; i++) {
         *p++ = address >> 8 * i;
     }
-    *c = (Counts) { 1, 0, 0, 0 };
+    next_op = op_count = 0;
+    model_counts(enter);
     for (i = 0; i < n; i++) {
         const Fragment *f = &fragments[random() % ARRAY_SIZE(fragments)];
 
+        if (writes && random() % 3 == 0) {
+            *p++ = ud2[0];
+            *p++ = ud2[1];
+            ops[op_count++] = random_op();
+        }
         for (j = 0; j < f->length; j++) {
             p[j] = f->code[j];
         }
         if (f->random_at) {
             p[f->random_at] = 1 + random() % 63;
         }
+        if (f->end_at) {
+            put_32(p + f->end_at, (uintptr_t)p + f->length);
+        }
+        if (f->lea_at) {
+            put_32(p + f->lea_at, 3 - (uintptr_t)code);
+        }
         p += f->length;
-        c->insns += f->counts.insns;
-        c->branches += f->counts.branches;
-        c->loads += f->counts.loads;
-        c->stores += f->counts.stores;
+        model_counts(f->counts);
     }
     *p = 0xc3;              /* ret */
+    model_counts(leave);
     return (void (*)(void))start;
 }
 
-static bool hook_sample(Frame *f)
+static bool hook(Frame *f)
 {
     if (f->vector == VEC_NMI) {
-        wrmsr(MSR_A_PMC(4), negative(period));
+        wrmsr(MSR_A_PMC(sampler), negative(period));
         pmi_acknowledge();
+        return true;
+    }
+    if (f->vector == VEC_UD && next_op < op_count) {
+        wrmsr(ops[next_op].msr, ops[next_op].value);
+        next_op++;
+        f->rip += sizeof(ud2);
         return true;
     }
     return skip_page_fault(f);
 }
 
-static void run(void (*body)(void), bool sample)
+/* Program the counters in a random order, with random events and values. */
+static void set_up(void)
 {
-    static const uint16_t events[] = {
-        EV_INSNS, EV_BRANCHES, EV_LOADS, EV_STORES,
-    };
+    unsigned first = random(), step = 1 | random();
     int i;
 
-    pmu_reset();
-    pmu_enable = COUNTERS_MASK;
-    apic_write(APIC_LVTPC, LVT_NMI);
-    for (i = 0; i < ARRAY_SIZE(events); i++) {
-        program(i, events[i] | EVTSEL_USR);
+    for (i = 0; i < MOST_GP_COUNTERS; i++) {
+        int n = (first + i * step) % MOST_GP_COUNTERS;
+        int event = random() % EVENTS;
+        uint64_t value = random() & 1 ? 0 : negative(random() % 1000);
+
+        model.event[n] = event;
+        model.count[n] = value;
+        wrmsr(MSR_EVTSEL(n), event_codes[event] | EVTSEL_USR | EVTSEL_EN);
+        wrmsr(MSR_A_PMC(n), value);
     }
     program_fixed(0, FIXED_USR);
     program_fixed(1, FIXED_USR);
-    if (sample) {
-        program(4, EV_INSNS | EVTSEL_USR | EVTSEL_INT);
-        wrmsr(MSR_A_PMC(4), negative(period));
+    pmu_enable = COUNTERS_MASK;
+    model.enabled = GP_MASK;
+    for (i = 0; i < EVENTS; i++) {
+        model.total[i] = 0;
     }
+}
+
+static void run(void (*body)(void))
+{
+    apic_write(APIC_LVTPC, LVT_NMI);
     this_cpu()->pmis = 0;
-    this_cpu()->hook = hook_sample;
+    this_cpu()->hook = hook;
     user(body, (uintptr_t)data);
     this_cpu()->hook = NULL;
 }
 
-/* MAILBOX_ARG: the seed */
+static void check_counters(int step, int except)
+{
+    int i;
+
+    check("fixed counter 0", step, rdmsr(MSR_FIXED_CTR(0)),
+          model.total[INSNS]);
+    for (i = 0; i < MOST_GP_COUNTERS; i++) {
+        if (i != except) {
+            check(model.event[i] == INSNS ? "instructions" :
+                  model.event[i] == BRANCHES ? "branches" :
+                  model.event[i] == LOADS ? "loads" :
+                  model.event[i] == STORES ? "stores" : "nothing", step,
+                  rdmsr(MSR_PMC(i)), model.count[i]);
+        }
+    }
+}
+
+/* A segment that IP can address. It is 0 at first. */
+static void set_up_16_bit_code(void)
+{
+    struct __attribute__((packed)) {
+        uint16_t limit;
+        uint64_t base;
+    } gdtr;
+    uint64_t base = (uintptr_t)code;
+
+    asm volatile("sgdt %0" : "=m" (gdtr));
+    *(Shared64 *)(gdtr.base + (CODE_16 & ~7)) =
+        0x0000fa000000ffff | (base & 0xffffff) << 16 | (base >> 24) << 56;
+}
+
+/* MAILBOX_ARG: the seed; MAILBOX_ARG2: the number of programs */
 void case_random_programs(void)
 {
     Cpu *cpu = this_cpu();
-    Counts base, c;
-    int i;
+    int i, programs = MAILBOX_64(MAILBOX_ARG2);
 
     start_ap();             /* so that LOCK across lines stops the other CPU */
     set_random_seed(MAILBOX_64(MAILBOX_ARG));
     set_present(GAP, false);
+    set_up_16_bit_code();
+    set_gate(VEC_OF, interrupt_return, 3);
     context("random programs");
 
-    /* What CALL, the program's MOV and RET, and INT count */
-    run(make(0, &c), false);
-    base = (Counts) { rdmsr(MSR_PMC(0)) - 1, rdmsr(MSR_PMC(1)),
-                      rdmsr(MSR_PMC(2)), rdmsr(MSR_PMC(3)) };
-    for (i = 0; i < PROGRAMS; i++) {
-        void (*body)(void) = make(random() % MAX_FRAGMENTS, &c);
-        uint64_t insns = base.insns + c.insns, cycles = 0;
+    for (i = 0; i < programs; i++) {
+        unsigned n = random() % MAX_FRAGMENTS;
+        uint64_t seed = random(), cycles = 0;
         int sample;
 
-        period = 1 + random() % (i % 4 ? 300 : 12);
         for (sample = 0; sample < 2; sample++) {
-            run(body, sample);
-            check("instructions", i, rdmsr(MSR_PMC(0)), insns);
-            check("fixed counter 0", i, rdmsr(MSR_FIXED_CTR(0)), insns);
-            check("branches", i, rdmsr(MSR_PMC(1)), base.branches + c.branches);
-            check("loads", i, rdmsr(MSR_PMC(2)), base.loads + c.loads);
-            check("stores", i, rdmsr(MSR_PMC(3)), base.stores + c.stores);
-            check("interrupts", i, cpu->pmis, sample ? insns / period : 0);
+            void (*body)(void);
+
+            set_random_seed(seed);      /* the same program twice */
+            period = 1 + random() % (i % 4 ? 300 : 12);
+            sampler = random() % MOST_GP_COUNTERS;
+            pmu_reset();
+            set_up();
+            body = make(n, false);
+            if (sample) {
+                wrmsr(MSR_EVTSEL(sampler), EV_INSNS | EVTSEL_USR | EVTSEL_INT |
+                                           EVTSEL_EN);
+                wrmsr(MSR_A_PMC(sampler), negative(period));
+            }
+            run(body);
+            check_counters(i, sample ? sampler : NO_STEP);
+            check("interrupts", i, cpu->pmis,
+                  sample ? model.total[INSNS] / period : 0);
             if (sample) {
                 check("cycles", i, rdmsr(MSR_FIXED_CTR(1)), cycles);
             } else {
                 cycles = rdmsr(MSR_FIXED_CTR(1));
             }
         }
+        pmu_reset();
+        set_up();
+        run(make(n, true));
+        check("writes", i, next_op, op_count);
+        check_counters(i, NO_STEP);
     }
     context("");
+    set_trap_gate(VEC_OF);
     set_present(GAP, true);
     pmu_reset();
 }
