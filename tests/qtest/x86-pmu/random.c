@@ -35,16 +35,17 @@ static const uint16_t event_codes[EVENTS] = {
 
 typedef struct Fragment {
     uint8_t length;
-    uint8_t code[48];
+    uint8_t code[36];
     uint8_t counts[EVENTS];
     uint8_t random_at;      /* code[] to replace by 1 to 63; 0: none */
     uint8_t end_at;         /* code[] to replace by the fragment's end */
-    uint8_t lea_at;         /* code[] to make relative to the 16-bit segment */
+    uint8_t selector;       /* of the code, after far_return[]; 0: none */
 } Fragment;
 
-/* From 64-bit code: push a selector, and where it goes */
-#define FAR_TO(selector)    0x6a, (selector),                               \
-                            0x48, 0x8d, 0x05, 3, 0, 0, 0, 0x50, 0x48, 0xcb
+/* push a selector; lea rax, behind the retfq; push rax; retfq */
+static const uint8_t far_return[] = {
+    0x6a, 0, 0x48, 0x8d, 0x05, 3, 0, 0, 0, 0x50, 0x48, 0xcb,
+};
 
 /* RDI: data. R9: a page that is not there. All other registers are free. */
 static const Fragment fragments[] = {
@@ -89,19 +90,16 @@ static const Fragment fragments[] = {
      * lines; xor eax, eax; into that does not trap; pusha, popa; mov al, 0x7f;
      * inc al; into that does; int 0x81; ljmp back
      */
-    { 45, { FAR_TO(CODE_32), 0x6a, 0x2b, 0x1f, 0x40, 0x89, 0x47, 0x10,
-            0x8b, 0x47, 0x14, 0xf0, 0x01, 0x47, 0x3e, 0x31, 0xc0, 0xce,
-            0x60, 0x61, 0xb0, 0x7f, 0xfe, 0xc0, 0xce, 0xcd, VEC_RETURN,
+    { 33, { 0x6a, 0x2b, 0x1f, 0x40, 0x89, 0x47, 0x10, 0x8b, 0x47, 0x14,
+            0xf0, 0x01, 0x47, 0x3e, 0x31, 0xc0, 0xce, 0x60, 0x61,
+            0xb0, 0x7f, 0xfe, 0xc0, 0xce, 0xcd, VEC_RETURN,
             0xea, 0, 0, 0, 0, 0x33, 0 },
-      { 4 + 15, 1 + 3, 1 + 4, 2 + 6 }, 0, 39 },
-    /*
-     * 16-bit code, in a segment of 64 KiB: push, pop ds; inc ax; a store, a load; pusha, popa; ljmpl
-     * back
-     */
-    { 34, { FAR_TO(CODE_16), 0x6a, 0x2b, 0x1f, 0x40, 0x67, 0x89, 0x47, 0x10,
+      { 4 + 15, 1 + 3, 1 + 4, 2 + 6 }, 0, 27, CODE_32 },
+    /* 16-bit code: as far as the load, and pusha, popa; ljmpl back */
+    { 22, { 0x6a, 0x2b, 0x1f, 0x40, 0x67, 0x89, 0x47, 0x10,
             0x67, 0x8b, 0x47, 0x14, 0x60, 0x61,
             0x66, 0xea, 0, 0, 0, 0, 0x33, 0 },
-      { 4 + 8, 1 + 1, 1 + 3, 2 + 3 }, 0, 28, 5 },
+      { 4 + 8, 1 + 1, 1 + 3, 2 + 3 }, 0, 16, CODE_16 },
     /* int 0x81: IRET is at CPL 0 */
     { 2, { 0xcd, VEC_RETURN }, { 1, 1, 0, 1 } },
     /* mov rax, (r9): the handler of the page fault skips it */
@@ -200,6 +198,16 @@ static void (*make(unsigned n, bool writes))(void)
             *p++ = ud2[1];
             ops[op_count++] = random_op();
         }
+        if (f->selector) {
+            for (j = 0; j < sizeof(far_return); j++) {
+                p[j] = far_return[j];
+            }
+            p[1] = f->selector;
+            if (f->selector == CODE_16) {
+                put_32(p + 5, 3 - (uintptr_t)code);
+            }
+            p += sizeof(far_return);
+        }
         for (j = 0; j < f->length; j++) {
             p[j] = f->code[j];
         }
@@ -208,9 +216,6 @@ static void (*make(unsigned n, bool writes))(void)
         }
         if (f->end_at) {
             put_32(p + f->end_at, (uintptr_t)p + f->length);
-        }
-        if (f->lea_at) {
-            put_32(p + f->lea_at, 3 - (uintptr_t)code);
         }
         p += f->length;
         model_counts(f->counts);
