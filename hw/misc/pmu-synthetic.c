@@ -33,6 +33,7 @@ typedef struct PmuSyntheticEntry {
     uint64_t n[3];          /* the numbers that follow the kind */
 } PmuSyntheticEntry;
 
+/* Not migrated: devices migrate @list. */
 struct PmuSynthetic {
     unsigned refcount;
     char *list;

@@ -48,7 +48,10 @@ typedef struct ARMPmuInsnEvents {
 /* A PMU_INSN() */
 typedef unsigned ARMPmuInsnEvent;
 
-/* A counter in use: it overflows when the count of @event reaches @at. */
+/*
+ * A counter in use: it overflows when the count of @event reaches @at. Not
+ * migrated: computed from the registers
+ */
 typedef struct ARMPmuOverflow {
     ARMPmuInsnEvent event;
     uint64_t at;
@@ -56,7 +59,7 @@ typedef struct ARMPmuOverflow {
 
 /*
  * Issue slots of a cycle, and the cycles that the frontend and the backend need
- * to recover from a mispredicted branch
+ * to recover from a mispredicted branch. Not migrated: of the CPU model
  */
 typedef struct ARMPmuSlots {
     uint8_t per_cycle;
@@ -80,7 +83,7 @@ typedef struct ARMPmuSlots {
  *        counted, too: with -icount, where their number is known
  * @exceptions: counts of exceptions, protected by the BQL
  *
- * Nothing here is migrated: guests see only differences, in counters.
+ * Not migrated: guests see only differences, in counters.
  */
 typedef struct ARMPmuCount {
     CPUInsnCount insns;

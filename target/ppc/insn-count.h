@@ -56,6 +56,8 @@ enum {
  * @call: function to call, see ppc_count_call(); NULL for none
  * @call_at: sum of all instructions at which @call is due
  * @ldbar_written: hook for writes of LDBAR, see ldbar.h; NULL for none
+ *
+ * Not migrated: only imc=on counts, which blocks migration.
  */
 typedef struct PPCInsnCount {
     CPUInsnCount insns;
@@ -141,6 +143,7 @@ void ppc_count_time(PowerPCCPU *cpu);
 
 #else
 
+/* Not migrated: no counts */
 typedef struct PPCInsnCount {
     void (*ldbar_written)(PowerPCCPU *cpu);
 } PPCInsnCount;

@@ -127,6 +127,9 @@
  * @wanted: what insn_count_enable() asked for last
  * @seq: held while words, @budget, and @total change together
  *
+ * Not migrated: a target whose guests see more than differences of totals
+ * migrates @total itself, as x86 does.
+ *
  * Last in the target's ArchCPU, so that the offsets of fields that generated
  * code uses stay.
  */

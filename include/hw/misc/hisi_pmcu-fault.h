@@ -28,7 +28,8 @@
 #define HISI_PMCU_MAX_DELAY (86400 * 1000000000LL)
 
 /**
- * HisiPmcuFaults: how a PMCU is to fail; all 0 if it is not
+ * HisiPmcuFaults: how a PMCU is to fail; all 0 if it is not. Not migrated: the
+ *                 user gives the property to both sides
  * @refuse: the error of FSM_STATUS that a trigger gets, 0 for none
  * @dma_read: one more than the record whose events cannot be read, or 0
  * @dma_write: one more than the record that cannot be written, or 0

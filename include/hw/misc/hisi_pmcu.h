@@ -54,23 +54,27 @@ typedef struct HisiPmcuRun {
 struct HisiPmcuState {
     SysBusDevice parent_obj;
 
+    /* How the board connects the device; not migrated: both sides do it */
     MemoryRegion iomem;
     qemu_irq irq;
     AddressSpace dma_as;
 
-    /* Properties */
+    /* Properties of both sides, which must be equal */
     uint32_t die;
     uint32_t nr_cluster;
+
+    /* Properties; not migrated: the user gives them to both sides */
     MemoryRegion *dma_mr;
     PmuSynthetic *synthetic;
     uint32_t synthetic_seed;
     HisiPmcuFaults faults;
 
-    /* Fixed once the machine is complete */
+    /* Not migrated: fixed once the machine is complete */
     int32_t nr_slots;
     ARMCPU **cpu;           /* [slot], NULL if there is none */
     bool cpus_found;
 
+    /* What the device does */
     uint32_t regs[HISI_PMCU_NR_REGS];
     uint32_t state;
     uint32_t error;
@@ -82,15 +86,15 @@ struct HisiPmcuState {
      * pending in state COUNT, and in STORE unless this is INT64_MAX.
      */
     int64_t window_end;
-    QEMUTimer timer;
+    QEMUTimer timer;        /* not migrated: armed from window_end */
 
     /* Properties as they were when the run was triggered */
-    PmuSynthetic *run_synthetic;
+    PmuSynthetic *run_synthetic;    /* migrated in run_list */
     uint32_t run_synthetic_seed;
     uint8_t *run_list;      /* as text, while it is saved or loaded */
     uint32_t run_list_size;
 
-    /* Derived from run, or only used within one call */
+    /* Not migrated: derived from run, or only used within one call */
     ArmPmuExtConfig pmu;
     uint8_t *record;
 };

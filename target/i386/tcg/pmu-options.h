@@ -42,7 +42,8 @@ typedef enum X86PMUModel {
 } X86PMUModel;
 
 /**
- * X86PMUOptions: what the user has set
+ * X86PMUOptions: what the user has set. Not migrated: X86PMU.setup compares
+ * the properties of both sides, and @mix is sent
  * @given: any of them
  * @model: pmu-model
  * @width: pmu-width, 0 if not given

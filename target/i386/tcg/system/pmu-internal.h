@@ -135,7 +135,7 @@ typedef struct PMUEvent {
 } PMUEvent;
 
 /*
- * What the registers say of a counter; rebuilt from them after migration. A
+ * What the registers say of a counter. Not migrated: rebuilt from them. A
  * filter that is part of the event is not in @cmask, @edge, and @inv.
  */
 typedef struct PMUConfig {
