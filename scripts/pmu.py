@@ -154,7 +154,10 @@ def cmd_test(opt):
         return 0
     if not opt.no_rebuild:
         graph(*sorted({t for _, _, targets in found for t in targets}))
-    return testing.run(opt.suite, opt.tests, opt.verbose)
+    status = testing.run(opt.suite, opt.tests, opt.verbose)
+    if opt.times:
+        testing.times()
+    return status
 
 
 def cmd_coverage(opt):
@@ -225,7 +228,7 @@ def parser():
                      metavar='arm|x86|power', help='only this guest')
 
     sub = command('test', cmd_test, 'run all tests, or some suites',
-                  '[--suite NAME]... [--list] [--coverage] [--verbose] [TEST]...')
+                  '[--suite NAME]... [--list] [--coverage] [--times] [--verbose] [TEST]...')
     sub.add_argument('--suite', action='append', default=[], metavar='NAME',
                      choices=SUITES,
                      help='unit, patches, qtest or functional; may be repeated')
@@ -234,6 +237,7 @@ def parser():
     sub.add_argument('--coverage', action='store_true',
                      help='run the qtests on a build with gcov, and show which lines and branches '
                           'of our code they execute')
+    sub.add_argument('--times', action='store_true', help='say which ten tests took longest')
     sub.add_argument('--verbose', action='store_true', help='show the output of every test')
     sub.add_argument('tests', nargs='*', metavar='TEST', help='names as --list prints them')
 

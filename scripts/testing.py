@@ -20,6 +20,15 @@ def selected(suites, tests):
             yield suite, test['name'], [d.split('@')[0] for d in test['depends']]
 
 
+def times():
+    """Print the ten slowest tests of the last meson test, and the time of all together."""
+    found = sorted((json.loads(line) for line in LOG.read_text().splitlines()),
+                   key=lambda test: -test['duration'])
+    for test in found[:10]:
+        print(f'{test["duration"]:7.1f} s  {test["name"].rpartition(" / ")[2]}')
+    print(f'{sum(test["duration"] for test in found):7.1f} s  all {len(found)} tests')
+
+
 def count():
     """(passed, failed, skipped) TAP lines of the last meson test."""
     passed = failed = skipped = 0

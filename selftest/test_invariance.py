@@ -64,8 +64,9 @@ class Machine(functional.Monitor):
         self.mine, theirs = socket.socketpair()
         self.process = subprocess.Popen(
             [binary, '-L', binary.parent / 'pc-bios', '-M', machine, '-cpu', cpu, '-smp', '2',
-             '-accel', 'tcg', '-S', '-seed', '1', '-nodefaults', '-display', 'none', '-qmp', 'stdio',
-             '-rtc', 'base=2000-01-01,clock=vm', '-uuid', '00000000-0000-0000-0000-000000000001',
+             '-accel', 'tcg', '-S', '-seed', '1', '-nodefaults', '-display', 'none',
+             '-qmp', 'stdio', '-rtc', 'base=2000-01-01,clock=vm',
+             '-uuid', '00000000-0000-0000-0000-000000000001',
              '-chardev', f'socket,fd={theirs.fileno()},id=q', '-qtest', 'chardev:q',
              *(['-m', '64M'] if target == 'x86_64' else []), *args],
             text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
