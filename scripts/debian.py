@@ -32,32 +32,12 @@ NO_INDEXES = ['-o', 'Acquire::IndexTargets::deb::Packages::DefaultEnabled=false'
               '-o', 'APT::Get::List-Cleanup=false', '--allow-releaseinfo-change']
 
 
-def host_sources(folder=pathlib.Path('/etc/apt')):
-    """Yield (uri, suites, components) of the host's binary package sources."""
-    for path in [folder / 'sources.list', *sorted((folder / 'sources.list.d').glob('*'))]:
-        if not path.is_file():
-            continue
-        text = re.sub(r'(?m)^\s*#.*\n?', '', path.read_text(errors='replace'))
-        if path.suffix == '.sources':
-            for stanza in re.split(r'\n\s*\n', text):
-                field = {k.lower(): v.split() for k, v in
-                         re.findall(r'(?m)^([\w-]+):((?:.*)(?:\n[ \t].*)*)', stanza)}
-                off = ''.join(field.get('enabled', [])).lower() in ('no', 'false', 'off', '0')
-                if 'deb' in field.get('types', []) and not off:
-                    for uri in field.get('uris', []):
-                        yield uri, field.get('suites', []), field.get('components', [])
-        elif path.suffix == '.list':
-            for line in text.splitlines():
-                match = re.match(r'deb\s+(?:\[[^]]*\]\s+)?(\S+)\s+(\S+)\s*(.*)', line.strip())
-                if match:
-                    yield match[1], [match[2]], match[3].split()
-
-
-def host_archive(folder=pathlib.Path('/etc/apt')):
+def host_archive(folder='/etc/apt'):
     """The address of the Debian archive that this host itself uses."""
-    found = [uri for uri, suites, components in host_sources(folder)
-             if 'main' in components and 'security' not in uri
-             and any(re.fullmatch(r'[a-z]+', s) for s in suites)]
+    out = subprocess.run(['apt-get', 'update', '--print-uris', '-o', f'Dir::Etc={folder}'],
+                         capture_output=True, text=True, check=False).stdout
+    found = [uri for uri in re.findall(r"(?m)^'(\S+)/dists/[a-z]+/main/binary-all/", out)
+             if 'security' not in uri]
     if not found:
         raise ui.Fail("found no Debian archive in this host's apt sources",
                       'supported hosts are Debian 12 and 13')

@@ -248,35 +248,22 @@ class HostSources(unittest.TestCase):
         self.addCleanup(temp.cleanup)
         self.etc = pathlib.Path(temp.name)
 
-    def sources(self):
-        return list(debian.host_sources(self.etc))
-
-    def test_deb822(self):
-        """deb822: several fields and lines, comments, options; disabled and source stanzas not"""
-        text = ('# a comment\nTypes: deb deb-src\nURIs: http://a.test/debian\n'
-                'Suites: bookworm\n bookworm-updates\n# inside\nComponents: main\n contrib\n'
-                'Signed-By: /k.gpg\n\n'
-                'Types: deb-src\nURIs: http://b.test\nSuites: x\nComponents: main\n\n\n'
-                'Enabled: No\nTypes: deb\nURIs: http://c.test\nSuites: x\nComponents: main\n\n'
-                'enabled: yes\ntypes: deb\nuris: http://d.test\nsuites: y\ncomponents: main\n')
-        write(self.etc, {'sources.list.d/debian.sources': text})
-        self.assertEqual(self.sources(), [
-            ('http://a.test/debian', ['bookworm', 'bookworm-updates'], ['main', 'contrib']),
-            ('http://d.test', ['y'], ['main'])])
-
-    def test_one_line(self):
-        """one-line sources: options and comments are skipped, deb-src and other files ignored"""
+    def test_formats(self):
+        """both formats are read; disabled sources, comments and sources of source code are not"""
         write(self.etc, {
-            'sources.list': '# deb http://no.test x main\n'
-                            'deb [arch=amd64 signed-by=/k.gpg] http://a.test trixie main contrib\n'
-                            ' deb\thttp://b.test  trixie-updates main # why\n'
-                            'deb-src http://no.test trixie main\n',
-            'sources.list.d/x.list': 'deb http://c.test ./\n',
-            'sources.list.d/x.list.disabled': 'deb http://no.test trixie main\n'})
-        self.assertEqual([(u, s) for u, s, _ in self.sources()], [
-            ('http://a.test', ['trixie']), ('http://b.test', ['trixie-updates']),
-            ('http://c.test', ['./'])])
-        self.assertEqual(self.sources()[0][2], ['main', 'contrib'])
+            'sources.list': '# deb http://no-debian.test bookworm main\n'
+                            'deb-src http://no-debian.test trixie main\n',
+            'sources.list.d/x.list.disabled': 'deb http://no-debian.test trixie main\n',
+            'sources.list.d/debian.sources':
+                'Types: deb-src\nURIs: http://no-debian.test\nSuites: x\nComponents: main\n\n'
+                'Enabled: No\nTypes: deb\nURIs: http://no-debian.test\nSuites: x\n'
+                'Components: main\n\n# a comment\n'
+                'types: deb deb-src\nuris: http://a.test/debian\nsuites: x-updates\n trixie\n'
+                'components: main\n contrib\n'})
+        self.assertEqual(debian.host_archive(self.etc), 'http://a.test/debian')
+        write(self.etc, {'sources.list.d/debian.sources': None, 'sources.list.d/x.list':
+                         ' deb\t[arch=amd64 signed-by=/k.gpg] http://b.test  trixie main # why\n'})
+        self.assertEqual(debian.host_archive(self.etc), 'http://b.test')
 
     def test_choice(self):
         """the archive is Debian's own: no security archive, no other vendor's, no update suite"""
