@@ -6,7 +6,6 @@
 import hashlib
 import pathlib
 import re
-import tempfile
 import tomllib
 
 import debian
@@ -62,11 +61,11 @@ def import_base(qemu_src=None):
         return known, git('show', f'{known}:VERSION')
 
     ui.need_room(ui.BUILD, 800)
-    with tempfile.TemporaryDirectory(dir=ui.BUILD, prefix='unpack-') as scratch, \
+    with ui.scratch('unpack-') as scratch, \
             ui.Step(f'unpack and import {path.name}'):
         top = path
         if not path.is_dir():
-            top = pathlib.Path(scratch) / 's'
+            top = scratch / 's'
             if path.suffix == '.dsc':
                 cmd = ['dpkg-source', '--no-check', '-x', path, top]
             else:

@@ -20,7 +20,6 @@ import pathlib
 import re
 import statistics
 import subprocess
-import tempfile
 import threading
 import time
 import typing
@@ -157,8 +156,7 @@ def pairs(config, reference):
         jobs = []
         for n, cpu in enumerate(cpus):
             for which in (config, reference)[::-1 if n else 1]:
-                scratch = stack.enter_context(
-                    tempfile.TemporaryDirectory(dir=ui.BUILD, prefix='bench-'))
+                scratch = stack.enter_context(ui.scratch('bench-'))
                 jobs.append((which, n, command(which, scratch), cpus if config.trips else [cpu]))
         pool = stack.enter_context(
             concurrent.futures.ThreadPoolExecutor(1 if config.trips else len(jobs)))

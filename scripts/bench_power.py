@@ -3,9 +3,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu bench power`: host CPU time of a guest's boot and work, and of posting."""
 
-import pathlib
 import subprocess
-import tempfile
 
 import boot
 import qemu
@@ -110,7 +108,7 @@ def run(rounds, only):
             print(f'Posting {CORES} cores of {machine}: {posts(machine):.1f} us of host CPU time '
                   'in a millisecond (target: 50)', flush=True)
     if not only or 'loads' in only:
-        with tempfile.TemporaryDirectory(dir=ui.BUILD, prefix='bench-') as scratch:
-            script = pathlib.Path(scratch) / 'run.sh'
+        with ui.scratch('bench-') as scratch:
+            script = scratch / 'run.sh'
             script.write_text('#!/bin/sh\nimc loads 100\n')
             boot.run(boot.Options('power', smp='1', run=script))

@@ -13,12 +13,12 @@ import signal
 import shlex
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
 
 import guest
+import monitor
 import qemu
 import ui
 
@@ -41,6 +41,7 @@ PANIC = rb'Kernel panic - not syncing[^\r\n]*'
 # signal: the user can do nothing about them and the guest is none the worse.
 NOISE = re.compile(r"TCG doesn't support requested feature|Could not find PNOR 'pnv-pnor.bin'|"
                    r'terminating on signal 15')
+PREFIX = re.compile(r'^\S*qemu-system-\w+: ')        # of QEMU's messages
 
 
 @dataclass
@@ -131,11 +132,15 @@ def command(opt, scratch):
 
 
 class Messages(threading.Thread):
-    """Log QEMU's messages; show those that a user can do something about."""
+    """Log QEMU's messages; show those that a user can do something about.
+
+    They wait for release(): if QEMU ends before, the last one belongs to the line that says so.
+    """
 
     def __init__(self, pipe, log):
         super().__init__()
-        self.pipe, self.log, self.text = pipe, log, ''
+        self.pipe, self.log = pipe, log
+        self.held, self.released, self.lock = [], False, threading.Lock()
         self.start()
 
     def run(self):
@@ -143,13 +148,27 @@ class Messages(threading.Thread):
             text = line.decode(errors='replace').rstrip()
             self.log.write(f'qemu: {text}\n')
             if text and not NOISE.search(text):
-                self.text = re.sub(r'^\S*qemu-system-\w+: ', '', text)
-                print(f'qemu: {self.text}', file=sys.stderr, flush=True)
+                with self.lock:
+                    self.held.append(text)
+                if self.released:
+                    self.release()
 
-    def last(self):
-        """The last message of a QEMU that has closed its console."""
+    def release(self):
+        """Show messages, and from now on at once."""
+        with self.lock:
+            self.released = True
+            for text in self.held:
+                print(f'qemu: {PREFIX.sub("", text)}', file=sys.stderr, flush=True)
+            self.held.clear()
+
+    def reason(self):
+        """The last message of a QEMU that has closed its console; hints follow some messages."""
         self.join(10)
-        return self.text
+        with self.lock:
+            found = [text for text in self.held if PREFIX.match(text)] or self.held
+            if found:
+                self.held = self.held[:self.held.index(found[-1])]
+        return PREFIX.sub('', found[-1]) if found else ''
 
 
 class Console:
@@ -180,28 +199,42 @@ class Console:
             self.log.write(data.decode(errors='replace').replace('\r', ''))
             self.buffer += data
 
-    def failure(self, what, hint, log):
+    def failure(self, what, hint):
         """A Fail, after the last lines of the console."""
         for line in [*self.tail, *([self.buffer] if self.buffer else [])]:
             print('console:', line.decode(errors='replace'), file=sys.stderr)
-        return ui.Fail(what, hint, log)
+        return ui.Fail(what, hint, self.log.name)
 
 
 @contextlib.contextmanager
-def running(cmd, log, **kw):
-    """QEMU as a child that never outlives us."""
-    with subprocess.Popen(cmd, stderr=subprocess.PIPE, **kw) as child:
-        messages = Messages(child.stderr, log)
-        try:
-            yield child, messages
-        finally:
-            if child.poll() is None:
-                child.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(10)
-            if child.poll() is None:
-                child.kill()
-            messages.join()
+def started(opt, interactive=False, **kw):
+    """QEMU as a child that never outlives us; yields (child, messages, log file)."""
+    ui.LOGS.mkdir(parents=True, exist_ok=True)
+    with ui.scratch('boot-') as scratch, monitor.guest(opt.name) as (name, listener), \
+            open(ui.LOGS / f'boot-{name}.log', 'w', buffering=1) as log, \
+            contextlib.ExitStack() as stack:
+        cmd = command(opt, scratch)
+        cmd += ['-chardev', f'socket,id=pmu-monitor,server=on,wait=off,fd={listener.fileno()}',
+                '-mon', 'chardev=pmu-monitor,mode=control']
+        log.write(f'$ {shlex.join(cmd)}\n')
+        if interactive:                 # Ctrl-C belongs to the guest
+            stack.callback(signal.signal, signal.SIGINT,
+                           signal.signal(signal.SIGINT, signal.SIG_IGN))
+        # The kernel ends it if we are killed.
+        with subprocess.Popen(['setpriv', '--pdeathsig', 'KILL', *cmd], stderr=subprocess.PIPE,
+                              pass_fds=[listener.fileno()], **kw) as child:
+            messages = Messages(child.stderr, log)
+            try:
+                yield child, messages, log
+            finally:
+                if child.poll() is None:
+                    child.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(10)
+                if child.poll() is None:
+                    child.kill()
+                messages.join()
+                messages.release()
 
 
 def show(line):
@@ -213,29 +246,24 @@ def run(opt, echo=show):
 
     echo(text) gets each line that the script prints.
     """
-    log_path = ui.LOGS / f'boot-{opt.name}.log'
-    ui.LOGS.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=ui.BUILD, prefix='boot-') as scratch, \
-            open(log_path, 'w', buffering=1) as log:
-        cmd = command(opt, scratch)
-        log.write(f'$ {shlex.join(cmd)}\n')
-        with running(cmd, log, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                     start_new_session=True) as (child, messages):
-            console = Console(child, log)
-            boot(console, opt, messages, log_path)
-            for line in console.lines():
-                if match := re.search(rb'@@pmu-exit (\d+)', line):
-                    if match.start():           # output that did not end its line
-                        echo(line[:match.start()].decode(errors='replace'))
-                    return int(match[1])
-                if re.search(PANIC, line):
-                    break
-                echo(line.decode(errors='replace'))
-            raise console.failure("the guest stopped before its script's end",
-                                  'see the console lines above', log_path)
+    with started(opt, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                 start_new_session=True) as (child, messages, log):
+        console = Console(child, log)
+        boot(console, opt, messages)
+        messages.release()
+        for line in console.lines():
+            if match := re.search(rb'@@pmu-exit (\d+)', line):
+                if match.start():           # output that did not end its line
+                    echo(line[:match.start()].decode(errors='replace'))
+                return int(match[1])
+            if re.search(PANIC, line):
+                break
+            echo(line.decode(errors='replace'))
+        raise console.failure("the guest stopped before its script's end",
+                              'see the console lines above')
 
 
-def boot(console, opt, messages, log_path):
+def boot(console, opt, messages):
     """Follow the console up to user space."""
     with ui.Step(f'boot the {opt.name} guest') as step:
         step.update('(starting QEMU)')
@@ -245,30 +273,21 @@ def boot(console, opt, messages, log_path):
                     return
                 if match := re.search(PANIC, line):
                     raise console.failure(f'the kernel panicked: {match[0].decode()}',
-                                          'is it a kernel for this machine?', log_path)
+                                          'is it a kernel for this machine?')
                 for pattern, phase in PHASES:
                     if re.search(pattern, line):
                         step.update(f'({phase})')
         except TimeoutError:
             raise console.failure(f'no user space after {opt.timeout:.0f} s',
-                                  'look at the console lines above, or give a longer --timeout',
-                                  log_path)
-        why = messages.last()
+                                  'look at the console lines above, or give a longer --timeout')
+        why = messages.reason()
         raise console.failure(f'QEMU ended before the guest was up{why and ": "}{why}',
-                              'check the options given to QEMU', log_path)
+                              'check the options given to QEMU')
 
 
 def shell(opt):
     """Boot to an interactive console on this terminal."""
-    ui.LOGS.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=ui.BUILD, prefix='boot-') as scratch, \
-            open(ui.LOGS / f'boot-{opt.name}.log', 'w', buffering=1) as log:
-        cmd = command(opt, scratch)
-        log.write(f'$ {shlex.join(cmd)}\n')
-        ui.say(f'booting the {opt.name} guest; Ctrl-A X ends QEMU, Ctrl-A C is its monitor')
-        old = signal.signal(signal.SIGINT, signal.SIG_IGN)      # Ctrl-C belongs to the guest
-        try:
-            with running(cmd, log) as (child, _):
-                return child.wait()
-        finally:
-            signal.signal(signal.SIGINT, old)
+    ui.say(f'booting the {opt.name} guest; Ctrl-A X ends QEMU, Ctrl-A C is its monitor')
+    with started(opt, interactive=True) as (child, messages, _):
+        messages.release()
+        return child.wait()

@@ -10,7 +10,6 @@ import pathlib
 import re
 import shlex
 import signal
-import tempfile
 from dataclasses import dataclass, field
 
 import boot
@@ -238,9 +237,8 @@ class Output:
 def run_in_guest(script, show=None, **options):
     """Boot, run a script that may measure; returns (exit status, Output)."""
     output = Output(show)
-    ui.BUILD.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=ui.BUILD, prefix='topdown-') as scratch:
-        path = pathlib.Path(scratch) / 'run.sh'
+    with ui.scratch('topdown-') as scratch:
+        path = scratch / 'run.sh'
         path.write_text(FUNCTIONS + script)
         status = boot.run(boot.Options('x86', smp='1', run=path, **options), output)
     return status, output

@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -57,8 +58,10 @@ class Step:
 
     On a terminal it is a single line that is rewritten once a second; in a log
     it is a line at the start, one every 20 s, and one at the end.  Steps that
-    take less than a second leave no trace.
+    take less than a second leave no trace.  Who waits for a lock of ours reads it there.
     """
+
+    witnesses = []          # files of the locks that we hold
 
     def __init__(self, name, detail=''):
         self.name, self.detail = name, detail       # detail: text, or a function that gives it
@@ -84,6 +87,10 @@ class Step:
     def _tick(self):
         pause = 1
         while not self.done.wait(pause):
+            for handle in self.witnesses:
+                with contextlib.suppress(ValueError, OSError):      # closed by now; disk full
+                    handle.truncate(0)
+                    print(f'({self._line()[5:]})', end='', file=handle, flush=True)
             if self.tty:
                 width = os.get_terminal_size(2).columns - 1
                 print('\r\033[K' + self._line()[:width], end='', file=sys.stderr, flush=True)
@@ -173,17 +180,47 @@ def need_room(folder, megabytes):
                    'free some space, or set QEMU_PMU_BUILD and XDG_CACHE_HOME to other folders')
 
 
+def try_lock(path):
+    """An open file whose lock is ours until it is closed; None if another process has it."""
+    handle = open(path, 'a+')
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        handle.close()
+        return None
+    return handle
+
+
 @contextlib.contextmanager
 def lock(path, what):
-    """Hold an exclusive lock; says so when it has to wait for another pmu."""
+    """Hold an exclusive lock; whoever has to wait for it sees our progress, which is in the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, 'w') as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f'waiting for another pmu that is busy with {what}')
+    handle = try_lock(path)
+    if not handle:
+        handle = open(path, 'a+')
+        with Step(f'waiting for another pmu that is busy with {what}', path.read_text):
             fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+    with handle:
+        Step.witnesses.append(handle)
+        try:
+            yield
+        finally:
+            Step.witnesses.remove(handle)
+            handle.truncate(0)
+
+
+@contextlib.contextmanager
+def scratch(prefix):
+    """A temporary folder below BUILD; removes those that a killed pmu has left there."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    for old in BUILD.glob(f'{prefix}*/.lock'):
+        with contextlib.suppress(FileNotFoundError):
+            if mine := try_lock(old):
+                with mine:
+                    shutil.rmtree(old.parent, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=BUILD, prefix=prefix) as folder, \
+            try_lock(pathlib.Path(folder) / '.lock'):
+        yield pathlib.Path(folder)
 
 
 def write(path, text):

@@ -80,6 +80,19 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             self.assertFalse(pathlib.Path('/proc', pid.read_text().strip()).exists())
             pid.unlink()
 
+    def test_lock(self):
+        """who waits for another pmu sees what that one is doing"""
+        lock = f'ui.lock(ui.BUILD / "lock", "work")'
+        with self.start(f'with {lock}, ui.Step("compile", "7/9"): import time; time.sleep(4)') as one:
+            wait_for((self.top / 'lock').exists, 'lock')
+            wait_for((self.top / 'lock').read_text, 'progress')
+            with self.start(f'with {lock}: print("mine")') as other:
+                done = finish(other)
+            self.assertEqual(finish(one).returncode, 0)
+        self.assertEqual(done.stdout, 'mine\n')
+        self.assertRegex(done.stderr, r'^pmu: waiting for another pmu that is busy with work '
+                                      r'\(compile 7/9 \[\d+ s\]\) \[\d+ s\]\n')
+
     def test_main(self):
         """each way to end has its exit status, and says so in at most one line"""
         for statement, status, texts in (

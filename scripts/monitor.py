@@ -1,0 +1,84 @@
+# The monitors of the guests that run.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A name and a QMP socket for each guest; QMP itself is the library of QEMU's source tree."""
+
+import contextlib
+import itertools
+import os
+import select
+import socket
+import sys
+
+import tree
+import ui
+
+FOLDER = ui.BUILD / 'guests'
+PATIENCE = 20           # seconds that QEMU has to greet whoever connects
+
+
+def connect(address):
+    """QMP at a socket, or at its path: `cmd(name, **arguments)` executes a command."""
+    where = str(tree.SRC / 'python' / 'qemu')       # as `qmp`: `qemu` is a module of ours
+    if where not in sys.path:
+        sys.path.append(where)
+    from qmp.legacy import QEMUMonitorProtocol
+    monitor = QEMUMonitorProtocol(address)
+    monitor.connect()
+    return monitor
+
+
+@contextlib.contextmanager
+def address(name):
+    """A guest's socket, by a path that is short enough wherever the build folder is."""
+    folder = os.open(FOLDER, os.O_PATH)
+    try:
+        yield f'/proc/self/fd/{folder}/{name}'
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def guest(kind):
+    """Yield (name, listening socket) of a new guest: arm, or arm-2 while there is an arm."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for number in itertools.count(1):
+        name = kind if number == 1 else f'{kind}-{number}'
+        if lock := ui.try_lock(FOLDER / f'{name}.lock'):
+            break
+    with lock, address(name) as where, socket.socket(socket.AF_UNIX) as listener:
+        (FOLDER / name).unlink(missing_ok=True)
+        listener.bind(where)
+        listener.listen()
+        yield name, listener
+        (FOLDER / name).unlink(missing_ok=True)
+
+
+def running():
+    """The names of the guests that run."""
+    names = sorted(path.stem for path in FOLDER.glob('*.lock'))
+    return [name for name in names if not ui.try_lock(FOLDER / f'{name}.lock')]
+
+
+@contextlib.contextmanager
+def of_guest(name=''):
+    """The monitor of a guest, or of the only one that runs."""
+    names = running()
+    if not names:
+        raise ui.Fail('no guest is running', 'start one with ./pmu boot in another terminal')
+    if name and name not in names or not name and len(names) > 1:
+        raise ui.Fail(f'{name}: no such guest is running' if name else 'several guests are running',
+                      f'name one of {", ".join(names)}')
+    with address(name or names[0]) as where, socket.socket(socket.AF_UNIX) as s:
+        try:
+            s.connect(where)
+        except OSError as error:
+            raise ui.Fail(f'the monitor of {name or names[0]}: {error.strerror}') from None
+        if not select.select([s], [], [], PATIENCE)[0]:
+            raise ui.Fail(f'the monitor of {name or names[0]} does not answer',
+                          'does another program use it?')
+        monitor = connect(s)
+        try:
+            yield monitor
+        finally:
+            monitor.close()
