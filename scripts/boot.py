@@ -62,6 +62,7 @@ class Options:
     stock: bool = False
     timeout: float = 300
     args: list = field(default_factory=list)
+    guest: str = ''         # its name, once it runs
 
 
 def machine_option(opt, default):
@@ -213,7 +214,7 @@ def started(opt, interactive=False, **kw):
     with ui.scratch('boot-') as scratch, monitor.guest(opt.name) as (name, listener), \
             open(ui.LOGS / f'boot-{name}.log', 'w', buffering=1) as log, \
             contextlib.ExitStack() as stack:
-        cmd = command(opt, scratch)
+        opt.guest, cmd = name, command(opt, scratch)
         cmd += ['-chardev', f'socket,id=pmu-monitor,server=on,wait=off,fd={listener.fileno()}',
                 '-mon', 'chardev=pmu-monitor,mode=control']
         log.write(f'$ {shlex.join(cmd)}\n')

@@ -13,7 +13,6 @@ import ui
 from arguments import Parser, between, positive
 from graph import graph
 
-SUITES = ('unit', 'patches', 'qtest', 'functional')
 EPILOG = "'pmu COMMAND --help' explains a command."
 
 
@@ -78,9 +77,28 @@ def cmd_boot(opt):
         kernel=opt.kernel, release=opt.release, append=opt.append, files=files,
         packages=packages, run=opt.run, acpi=opt.acpi, stock=opt.stock, timeout=opt.timeout,
         args=opt.args)
-    if opt.run:
-        return boot.run(options)
-    return boot.shell(options)
+    if not opt.run:
+        return boot.shell(options)
+    return report(options, opt.junit) if opt.junit else boot.run(options)
+
+
+def report(options, path):
+    """Run a guest's script, and write the results of tests that it prints as JUnit."""
+    import boot
+    import junit
+    lines, name = [], os.path.basename(options.run)
+
+    def echo(line):
+        boot.show(line)
+        lines.append(line)
+
+    end = junit.Case('exit status', 'failed', 'the guest did not come to its end')
+    try:
+        status = boot.run(options, echo)
+        end = junit.Case(end.name, 'failed' if status else 'passed', str(status))
+    finally:
+        junit.write(path, {name: [*junit.read(lines), end]})
+    return status
 
 
 def cmd_module(opt):
@@ -147,14 +165,16 @@ def cmd_test(opt):
     if opt.coverage:
         return cmd_coverage(opt)
     graph()
-    found = list(testing.selected(opt.suite, opt.tests))
+    found = list(testing.selected(opt.suite, opt.tests, opt.device))
+    if opt.only:                                # the other suite is one test
+        found = [test for test in found if test[0] != 'patches']
     if opt.list:
         for suite, name, _ in found:
             print(f'{suite:12} {name}')
         return 0
     if not opt.no_rebuild:
         graph(*sorted({t for _, _, targets in found for t in targets}))
-    status = testing.run(opt.suite, opt.tests, opt.verbose)
+    status = testing.run([name for _, name, _ in found], opt.only, opt.verbose, opt.junit)
     if opt.times:
         testing.times()
     return status
@@ -170,7 +190,8 @@ def cmd_coverage(opt):
     graph(coverage.KIND)
     coverage.reset()
     os.environ['QEMU_PMU_KIND'] = coverage.KIND
-    status = testing.run(['qtest'], opt.tests, opt.verbose)
+    names = [name for _, name, _ in testing.selected(['qtest'], opt.tests, opt.device)]
+    status = testing.run(names, opt.only, opt.verbose, opt.junit)
     coverage.report()
     return status
 
@@ -228,10 +249,16 @@ def parser():
                      metavar='arm|x86|power', help='only this guest')
 
     sub = command('test', cmd_test, 'run all tests, or some suites',
-                  '[--suite NAME]... [--list] [--coverage] [--times] [--verbose] [TEST]...')
+                  '[--suite NAME]... [--device NAME] [-k TEXT] [OPTIONS] [TEST]...')
     sub.add_argument('--suite', action='append', default=[], metavar='NAME',
-                     choices=SUITES,
+                     choices=('unit', 'patches', 'qtest', 'functional'),
                      help='unit, patches, qtest or functional; may be repeated')
+    sub.add_argument('--device', metavar='pmcu|x86|imc', choices=('pmcu', 'x86', 'imc'),
+                     help='only the tests that look at this device')
+    sub.add_argument('-k', metavar='TEXT', dest='only', default='',
+                     help='of each test, only the cases whose name or rule has this text')
+    sub.add_argument('--junit', metavar='FILE', default='',
+                     help='save the results as JUnit XML, which CI systems show')
     sub.add_argument('--list', action='store_true', help='list the tests and do nothing')
     sub.add_argument('--no-rebuild', action='store_true', help='test what is built now')
     sub.add_argument('--coverage', action='store_true',
@@ -292,6 +319,8 @@ def parser():
                      dest='packages',
                      help="add these packages of the guest's Debian, and what they depend on")
     sub.add_argument('--stock', action='store_true', help='boot on the unpatched QEMU')
+    sub.add_argument('--junit', metavar='FILE', default='',
+                     help='save the TAP and KTAP that SCRIPT prints as JUnit XML')
     sub.add_argument('--timeout', metavar='SECONDS', type=positive(float), default=300,
                      help='give up if user space is not up by then (default: 300)')
 

@@ -1,22 +1,31 @@
 # Run the test suites and count what they found.
 #
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`pmu test`: meson runs the tests; this selects what to build, and counts."""
+"""`pmu test`: meson runs the tests; this selects what to build, and sums up."""
 
 import json
 import re
+import shlex
 import subprocess
 
+import junit
 import ui
+from junit import Case
 
 LOG = ui.BUILD / 'meson-logs' / 'testlog.json'
+DEVICES = {             # tests by their names; those of what devices share belong to each
+    'x86': r'x86|^topdown|insn-count|synthetic',
+    'pmcu': r'pmcu|arm|^dtb|insn-count|stock_code|^records|synthetic|boot_failures',
+    'imc': r'imc|power|pnor|ppc|insn-count|synthetic',
+}
 
 
-def selected(suites, tests):
+def selected(suites, tests, device=None):
     """Yield (suite, name, build targets) of these suites and tests (default: all)."""
     for test in json.loads((ui.BUILD / 'meson-info' / 'intro-tests.json').read_text()):
         suite = test['suite'][0].split(':')[-1]
-        if (not suites or suite in suites) and (not tests or test['name'] in tests):
+        if (not suites or suite in suites) and (not tests or test['name'] in tests) and \
+                (not device or re.search(DEVICES[device], test['name'])):
             yield suite, test['name'], [d.split('@')[0] for d in test['depends']]
 
 
@@ -29,37 +38,62 @@ def times():
     print(f'{sum(test["duration"] for test in found):7.1f} s  all {len(found)} tests')
 
 
-def count():
-    """(passed, failed, skipped) TAP lines of the last meson test."""
-    passed = failed = skipped = 0
+def results():
+    """{suite / test: [Case]} of the last meson test."""
+    found = {}
     for line in LOG.read_text().splitlines():
         test = json.loads(line)
-        lines = re.findall(r'(?m)^(ok|not ok)\b(.*)', test.get('stdout', ''))
-        skips = sum('# SKIP' in rest for _, rest in lines)
-        bad = sum(word == 'not ok' for word, _ in lines)
-        passed += len(lines) - skips - bad
-        skipped += skips or (test['result'] == 'SKIP')
+        cases = junit.read(test.get('stdout', '').splitlines())
+        for case in cases:
+            if case.verdict == 'failed':        # what tap.py writes for Meson to show
+                why = re.search(rf'(?m)^{re.escape(case.name)}:\n((?:.+\n)+)',
+                                test.get('stderr', '') + '\n')
+                case.text = why[1].rstrip() if why else case.text
         # A test that timed out or crashed failed, whatever it printed before.
-        failed += bad or (test['result'] not in ('OK', 'SKIP'))
-    return passed, failed, skipped
+        cases = [case for case in cases if not case.text.startswith('by request')]      # of -k
+        if test['result'] == 'SKIP' and not cases:
+            cases.append(Case(test['name'], 'skipped'))
+        elif test['result'] not in ('OK', 'SKIP') and all(c.verdict != 'failed' for c in cases):
+            cases.append(Case(test['name'], 'failed', f'{test["result"].lower()} after '
+                              f'{test["duration"]:.0f} s, exit status {test["returncode"]}'))
+        found[test['name'].rpartition(':')[2]] = cases
+    return found
 
 
-def run(suites, tests, verbose=False):
-    """Run suites (default: all), or some tests of them; returns an exit status."""
-    cmd = ['/usr/bin/meson', 'test', '-C', ui.BUILD, '--no-rebuild', '--print-errorlogs']
-    for suite in suites:
-        cmd += ['--suite', suite]
+def count(cases):
+    """(passed, failed, skipped)"""
+    return tuple(sum(case.verdict == verdict for case in cases)
+                 for verdict in ('passed', 'failed', 'skipped'))
+
+
+def run(names, pattern='', verbose=False, report=''):
+    """Run tests by their names; returns an exit status."""
+    if not names:
+        raise ui.Fail('no such test', "'./pmu test --list' has the tests' names", status=2)
+    cmd = ['/usr/bin/meson', 'test', '-C', ui.BUILD, '--no-rebuild', '--print-errorlogs',
+           *[f'--test-args={shlex.quote(pattern)}'] * bool(pattern), *['--verbose'] * verbose]
     LOG.unlink(missing_ok=True)
-    child = subprocess.Popen([*cmd, *['--verbose'] * verbose, *tests])
+    child = subprocess.Popen(['setpriv', '--pdeathsig', 'TERM', *cmd, *names])
     try:
         status = child.wait()
-    except KeyboardInterrupt:
+    except BaseException as end:
+        if not isinstance(end, KeyboardInterrupt):      # which it has got, too
+            child.terminate()           # it ends the tests
         child.wait()
         raise
     if not LOG.exists():
-        raise ui.Fail('no test was run', "see above, or './pmu test --list' for the tests' names")
-    passed, failed, skipped = count()
+        raise ui.Fail('no test was run', 'see above')
+    found = results()
+    cases = [case for cases in found.values() for case in cases]
+    for name, part in found.items():
+        for case in part:
+            if case.verdict == 'failed':
+                why = case.text.splitlines()[-1:] or ['it gave no reason']
+                print(f'FAILED {name}: {case.name}: {why[0]}')
+    passed, failed, skipped = count(cases)
     print(f'{passed} passed, {failed} failed' + (f', {skipped} skipped' if skipped else ''))
+    if report:
+        junit.write(report, found)
     return 1 if status or failed or not passed else 0
 
 

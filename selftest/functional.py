@@ -4,13 +4,13 @@
 """Helpers of the functional tests: what must be built, and booting."""
 
 import functools
-import json
 import os
 import re
 import subprocess
 import unittest
 
 import boot
+import monitor
 import qemu
 import ui
 
@@ -44,8 +44,9 @@ def in_guest(script, name='arm', hear=None, **options):
 
     path = ui.BUILD / 'logs' / f'run-{os.getpid()}.sh'
     ui.write(path, f'#!/bin/sh\n{script}\n')
+    in_guest.options = boot.Options(name, run=path, **options)
     try:
-        status = boot.run(boot.Options(name, run=path, **options), echo)
+        status = boot.run(in_guest.options, echo)
     finally:
         path.unlink()
     return status, lines
@@ -61,22 +62,10 @@ def in_sound_guest(test, script, name, *args, **options):
     return lines
 
 
-class Monitor:
-    """QEMU's QMP, on a pair of text files."""
-
-    def __init__(self, reader, writer):
-        self.reader, self.writer = reader, writer
-        self.reader.readline()
-        self('qmp_capabilities')
-
-    def __call__(self, execute, **arguments):
-        print(json.dumps({'execute': execute, 'arguments': arguments}), file=self.writer,
-              flush=True)
-        while 'event' in (answer := json.loads(self.reader.readline())):
-            pass
-        if 'error' in answer:
-            raise AssertionError(f'{execute}: {answer["error"]["desc"]}')
-        return answer['return']
+def qmp(command, **arguments):
+    """Let the monitor of the guest that in_guest() has started execute a command."""
+    with monitor.of_guest(in_guest.options.guest) as connection:
+        return connection.cmd(command, **arguments)
 
 
 def part(script):

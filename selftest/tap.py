@@ -1,15 +1,17 @@
-# unittest with TAP output: tap.py MODULE [TEST]...
+# unittest with TAP output: tap.py MODULE [TEXT]
 #
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Run the test module MODULE of this folder, one TAP line a test method.
 
 A test's name is the first line of its docstring: the rule that it checks.
+TEXT selects the tests that have it in their rule or in the method's name.
 Exit status: 1 if a test failed.  A module that raises unittest.SkipTest when it is
 imported is skipped as a whole.
 """
 
 import importlib
 import pathlib
+import signal
 import sys
 import unittest
 
@@ -54,15 +56,26 @@ class Result(unittest.TestResult):
             self._line('ok', subtest)
 
 
+def select(tests, text):
+    """The same suite with the tests that have this text."""
+    if isinstance(tests, unittest.TestSuite):
+        return type(tests)(found for test in tests if (found := select(test, text)))
+    return tests if text in f'{tests.id()} {type(tests).shortDescription(tests)}' else None
+
+
 def main(argv):
+    signal.signal(signal.SIGTERM, signal.default_int_handler)       # so that guests end with us
     try:
         module = importlib.import_module(argv[0])
     except unittest.SkipTest as reason:
         print(f'1..0 # SKIP {reason}')
         return 0
-    loader = unittest.defaultTestLoader
-    loader.testNamePatterns = [f'*{name}*' for name in argv[1:]] or None
-    suite, result = loader.loadTestsFromModule(module), Result()
+    suite, result = unittest.defaultTestLoader.loadTestsFromModule(module), Result()
+    if argv[1:]:
+        suite = select(suite, argv[1])
+        if not suite.countTestCases():
+            print(f'1..0 # SKIP no case has {argv[1]!r}')
+            return 0
     suite.run(result)
     print(f'1..{result.count}')
     return 0 if result.wasSuccessful() and result.count else 1

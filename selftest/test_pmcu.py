@@ -2,9 +2,7 @@
 """PMCUs sample the CPUs of an unmodified arm64 kernel (guest/arm/pmcu)."""
 
 import base64
-import contextlib
 import re
-import socket
 import struct
 import subprocess
 import tempfile
@@ -36,17 +34,6 @@ def sleepers(seconds, samples, period_ms):
         echo "@@pmu-up again"           # in_guest() waits for this before it looks at lines
         cat /tmp/pmcu
         exit $status"""
-
-
-def monitor_args(folder):
-    return ['-qmp', f'unix:{folder}/qmp,server=on,wait=off']
-
-
-@contextlib.contextmanager
-def monitor(folder):
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(f'{folder}/qmp')
-        yield functional.Monitor(connection.makefile('r'), connection.makefile('w'))
 
 
 def aml_package_length(length):
@@ -165,9 +152,8 @@ class Pmcu(unittest.TestCase):
             # After loadvm the guest is at 'save' again, and comes to 'load' a second time.
             if command and command not in done:
                 done.append(command)
-                with monitor(folder) as qmp:
-                    answer = qmp('human-monitor-command', **{'command-line': command})
-                    self.assertEqual(answer, '')
+                answer = functional.qmp('human-monitor-command', **{'command-line': command})
+                self.assertEqual(answer, '')
 
         done = []
         with tempfile.TemporaryDirectory() as folder:
@@ -176,7 +162,7 @@ class Pmcu(unittest.TestCase):
                            check=True)
             status, lines = functional.in_guest(
                 sleepers(seconds=3, samples=400, period_ms=5), hear=hear, smp='4', timeout=120,
-                args=[*monitor_args(folder), '-drive', f'if=none,format=qcow2,file={disk}'])
+                args=['-drive', f'if=none,format=qcow2,file={disk}'])
         self.assertEqual(done, ['savevm s', 'loadvm s'])
         self.check(status, lines, 1)
 
@@ -187,18 +173,17 @@ class Pmcu(unittest.TestCase):
 
         def hear(line):
             if line == 'save':
-                with monitor(folder) as qmp:
-                    qmp('migrate', uri=f'file:{folder}/state')
-                    while (status := qmp('query-migrate')['status']) != 'completed':
-                        self.assertIn(status, ('setup', 'active', 'device'))
-                        time.sleep(0.1)
+                functional.qmp('migrate', uri=f'file:{folder}/state')
+                while (status := functional.qmp('query-migrate')['status']) != 'completed':
+                    self.assertIn(status, ('setup', 'active', 'device'))
+                    time.sleep(0.1)
                 raise Migrated
 
         # A busy host needs seconds for the migration, and the run must not be over by then.
         script = sleepers(seconds=20, samples=400, period_ms=50)
         with tempfile.TemporaryDirectory() as folder:
             with self.assertRaises(Migrated):
-                functional.in_guest(script, hear=hear, smp='4', args=monitor_args(folder))
+                functional.in_guest(script, hear=hear, smp='4')
             status, lines = functional.in_guest(
                 script, smp='4', timeout=120, args=['-incoming', f'file:{folder}/state'])
         self.assertNotIn('save', lines)

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """IMC counters over the life of a machine: a new kernel, a reset, and the same life twice."""
 
-import json
 import re
-import socket
 import tempfile
 import unittest
 
@@ -15,19 +13,6 @@ functional.need(functional.emulator('ppc64'), *functional.guest_files('power'))
 SMP = '4,sockets=1,cores=2,threads=2'
 CLOCK = {'powernv9': 'CPM_32MHZ_CYC', 'powernv10': 'CPM_NEST_REF_CLK'}
 USER = {'powernv9': 'CPM_CS_INST_USER', 'powernv10': 'CPM_ADJUNCT_INST'}
-
-
-def monitor(socket_path, command, **arguments):
-    """Send one command to QEMU's monitor at a socket; an error of it is an error here."""
-    with socket.socket(socket.AF_UNIX) as s:
-        s.connect(socket_path)
-        stream = s.makefile('rw')
-        stream.readline()
-        for name, given in ('qmp_capabilities', {}), (command, arguments):
-            print(json.dumps({'execute': name, 'arguments': given}), file=stream, flush=True)
-            while 'return' not in (reply := json.loads(stream.readline())):
-                if 'error' in reply:
-                    raise RuntimeError(f'{name}: {reply}')
 
 
 def trace(log, *events):
@@ -84,10 +69,10 @@ class Reset(unittest.TestCase):
             elif line == 'running':
                 times.append(count())
                 if len(times) == 1:
-                    monitor(f'{top}/qmp', 'stop')
-                    monitor(f'{top}/qmp', 'system_reset')
+                    functional.qmp('stop')
+                    functional.qmp('system_reset')
                     samples.append(count())
-                    monitor(f'{top}/qmp', 'cont')
+                    functional.qmp('cont')
 
         def count():
             with open(log) as file:
@@ -102,7 +87,7 @@ class Reset(unittest.TestCase):
                 "sh -c 'spin two 3 & sleep 1; echo running; wait'\n"
                 f'perf stat -x, -C 2 -e core_imc/{USER[machine]}/ taskset -c 2 spin count 100 2>&1',
                 'power', hear, machine=machine, smp=SMP,
-                args=['-action', 'reboot=reset', '-qmp', f'unix:{top}/qmp,server=on,wait=off',
+                args=['-action', 'reboot=reset',
                       *trace(log, 'pnv_imc_sample')])
         self.assertEqual(status, 0, '\n'.join(lines))
         # None at first, some until the reset, and no more until it has been up again for a second
@@ -131,16 +116,15 @@ class Reset(unittest.TestCase):
                 seen.append(line.split()[1:])
             if line == 'ready' and len(seen) == 1:
                 # Bit 0 is the bus; bits 11 to 13 say what link 0 is.
-                monitor(f'{top}/qmp', 'qom-set', path='/machine/chip[0]/imc', property='uav',
+                functional.qmp('qom-set', path='/machine/chip[0]/imc', property='uav',
                         value=1 << 63 | 6 << 50)
             if line == 'changed' and len(seen) == 2:
-                monitor(f'{top}/qmp', 'system_reset')
+                functional.qmp('system_reset')
 
-        with tempfile.TemporaryDirectory() as top:
-            status, lines = functional.in_guest(
-                f'echo seen $({look})\necho ready\nsleep 2\necho seen $({look})\n'
-                'echo changed\nsleep 2\n', 'power', hear, machine='powernv10', smp=SMP,
-                args=['-action', 'reboot=reset', '-qmp', f'unix:{top}/qmp,server=on,wait=off'])
+        status, lines = functional.in_guest(
+            f'echo seen $({look})\necho ready\nsleep 2\necho seen $({look})\n'
+            'echo changed\nsleep 2\n', 'power', hear, machine='powernv10', smp=SMP,
+            args=['-action', 'reboot=reset'])
         self.assertEqual(status, 0, '\n'.join(lines))
         self.assertEqual(len(seen), 4, seen)
         self.assertIn('nest_phb0_0_imc', seen[0])

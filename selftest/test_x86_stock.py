@@ -3,13 +3,14 @@
 
 import pathlib
 import re
+import socket
 import subprocess
 import tempfile
 import time
 import unittest
 
 import functional
-from functional import Monitor
+import monitor
 
 functional.need(functional.emulator('x86_64'), functional.emulator('x86_64', 'stock'))
 
@@ -33,31 +34,37 @@ def command(kind, machine, cpu, smp, *args):
             *MACHINE, *args]
 
 
-class Qmp(Monitor):
+class Machine:
     """A paused or running machine, and its monitor."""
 
     def __init__(self, kind, config, *args):
-        self.process = subprocess.Popen([*command(kind, *config), '-qmp', 'stdio', *args], text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL)
-        super().__init__(self.process.stdout, self.process.stdin)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                [*command(kind, *config), '-chardev', f'socket,id=qmp,fd={theirs.fileno()}',
+                 '-mon', 'chardev=qmp,mode=control', *args],
+                pass_fds=[theirs.fileno()], stderr=subprocess.DEVNULL)
+        self.monitor = monitor.connect(ours)
+        self.cmd = self.monitor.cmd
 
     def wait(self, execute, wanted):
-        while (status := self(execute)['status']) not in wanted:
+        while (status := self.cmd(execute)['status']) not in wanted:
             if status == 'failed':
                 raise AssertionError(f'{execute}: failed')
 
     def save(self, path):
-        self('migrate', uri=f'file:{path}')
+        self.cmd('migrate', uri=f'file:{path}')
         self.wait('query-migrate', ('completed',))
+        self.wait('query-status', ('postmigrate',))     # a little later
         return path.read_bytes()
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        self.monitor.close()
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
 
 
 class Stock(unittest.TestCase):
@@ -83,13 +90,13 @@ class Stock(unittest.TestCase):
                 with self.subTest(config=config, source=source), \
                         tempfile.TemporaryDirectory() as folder:
                     folder = pathlib.Path(folder)
-                    with Qmp(source, config) as guest:
+                    with Machine(source, config) as guest:
                         time.sleep(0.3)     # somewhere in the BIOS
-                        guest('stop')
+                        guest.cmd('stop')
                         first = guest.save(folder / 'first')
-                    with Qmp(target, config, '-S', '-incoming', f'file:{folder / "first"}') as guest:
+                    with Machine(target, config, '-S', '-incoming', f'file:{folder / "first"}') as guest:
                         guest.wait('query-status', ('paused', 'prelaunch', 'postmigrate'))
                         second = guest.save(folder / 'second')
-                        guest('cont')
+                        guest.cmd('cont')
                         guest.wait('query-status', ('running',))
                     self.assertTrue(first == second, 'streams differ')

@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """TopDown models: programs that differ look different, mixes are as asked, replays are the same."""
 
-import pathlib
-import socket
-import tempfile
-
 import functional
 import topdown
-import ui
-from functional import Monitor
+from functional import qmp
 from x86 import TOOLS, Case, TopDown, json_counts, run, samples
 
 functional.need(functional.emulator('x86_64'), *functional.guest_files('x86'))
@@ -81,23 +76,17 @@ perf stat -j --topdown --td-level 2 --no-metric-only -a -C 1 -- \
 
     @classmethod
     def setUpClass(cls):
-        with tempfile.TemporaryDirectory(dir=ui.BUILD) as folder:
-            cls.path = pathlib.Path(folder) / 'qmp'
-            cls.options = {'smp': '2', 'append': 'nmi_watchdog=0', 'hear': cls.hear,
-                           'args': ['-qmp', f'unix:{cls.path},server=on,wait=off']}
-            super().setUpClass()
+        cls.options = {'smp': '2', 'append': 'nmi_watchdog=0', 'hear': cls.hear}
+        super().setUpClass()
         cls.where = 'pinned'
 
     @classmethod
     def hear(cls, line):
         new = {'== set': cls.MIXES[1], '== reset': cls.MIXES[0]}.get(line)
         if new:
-            with socket.socket(socket.AF_UNIX) as connection:
-                connection.connect(str(cls.path))
-                qmp = Monitor(connection.makefile('r'), connection.makefile('w'))
-                [path] = [c['qom-path'] for c in qmp('query-cpus-fast') if c['cpu-index'] == 1]
-                qmp('qom-set', path=path, property='topdown-mix',
-                    value='/'.join(str(n) for n in new))
+            [path] = [c['qom-path'] for c in qmp('query-cpus-fast') if c['cpu-index'] == 1]
+            qmp('qom-set', path=path, property='topdown-mix',
+                value='/'.join(str(n) for n in new))
 
     def test_mix(self):
         """perf shows the mix that the CPU is given at start"""

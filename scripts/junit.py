@@ -1,0 +1,74 @@
+# Results of tests: TAP and KTAP in, JUnit out.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Read what tests print, also the nested results of the kernel's tests, and write it for a CI."""
+
+import dataclasses
+import re
+import xml.etree.ElementTree as ET
+
+import ui
+
+RESULT = re.compile(r'(?P<indent> *)(?P<bad>not )?ok\b *(?P<number>\d*)[ -]*(?P<name>.*?) *'
+                    r'(?:# *(?P<what>SKIP|TODO|XFAIL|TIMEOUT)\b:? *(?P<why>.*))?$', re.I)
+TIME = re.compile(r'^\[ *\d+\.\d+\] ')          # of the kernel's log
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    verdict: str = 'passed'     # or failed, or skipped
+    text: str = ''              # why
+
+    def named(self, parent):
+        return dataclasses.replace(self, name=f'{parent}: {self.name}')
+
+
+def read(lines):
+    """The cases in lines of TAP or KTAP; parts of a test have its name before theirs."""
+    found, notes, planned, seen = [], [], 0, 0          # found: [(indentation, Case)]
+    for line in lines:
+        line = TIME.sub('', line.rstrip())
+        if line.startswith('Bail out!'):
+            found.append((0, Case('Bail out!', 'failed', line[9:].strip())))
+        elif plan := re.match(r'1\.\.(\d+)', line):
+            planned += int(plan[1])
+        if not (match := RESULT.match(line)):
+            notes.append(line.strip().removeprefix('# '))
+            continue
+        what, indent = (match['what'] or '').upper(), len(match['indent'])
+        bad = match['bad'] and what in ('', 'TIMEOUT')
+        case = Case(match['name'] or f'test {match["number"]}',
+                    'failed' if bad else 'skipped' if what == 'SKIP' else 'passed',
+                    match['why'] or ('\n'.join(notes) if bad else ''))
+        parts = [part.named(case.name) for i, part in found if i > indent]
+        found = [(i, c) for i, c in found if i <= indent] + [(indent, part) for part in parts]
+        if not parts or bad and all(part.verdict != 'failed' for part in parts):
+            found.append((indent, case))
+        seen += indent == 0
+        notes = []
+    if seen < planned:
+        found.append((0, Case('all tests are run', 'failed', f'{seen} of {planned}')))
+    return [case for _, case in found]
+
+
+def write(path, suites):
+    """Write {suite: cases} as JUnit's XML, without what XML cannot have."""
+    root = ET.Element('testsuites')
+    for name, cases in suites.items():
+        verdicts = [case.verdict for case in cases]
+        suite = ET.SubElement(root, 'testsuite', name=name, tests=str(len(cases)),
+                              failures=str(verdicts.count('failed')),
+                              skipped=str(verdicts.count('skipped')))
+        for case in cases:
+            node = ET.SubElement(suite, 'testcase', name=printable(case.name), classname=name)
+            if case.verdict != 'passed':
+                ET.SubElement(node, {'failed': 'failure'}.get(case.verdict, case.verdict),
+                              message=printable(case.text).partition('\n')[0]
+                              ).text = printable(case.text)
+    ET.indent(root)
+    ui.write(path, ET.tostring(root, encoding='utf-8', xml_declaration=True) + b'\n')
+
+
+def printable(text):
+    return re.sub(r'[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]', '?', text)

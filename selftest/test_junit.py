@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Results of tests, read from TAP and KTAP and written as JUnit."""
+
+import pathlib
+import tempfile
+import unittest
+import xml.etree.ElementTree as ET
+
+import junit
+from fixtures import Project
+
+# What a KUnit suite and a selftest print, with the times of the kernel's log
+KTAP = '''\
+[    1.234567] KTAP version 1
+1..2
+    KTAP version 1
+    # Subtest: widgets
+    1..3
+    # turns: EXPECTATION FAILED at widgets.c:7
+    not ok 1 turns
+        KTAP version 1
+        # Subtest: colours
+        ok 1 red
+        ok 2 blue # SKIP no paint
+    ok 2 colours
+    ok 3 - stays
+# widgets: pass:2 fail:1
+[    2.0] not ok 1 widgets
+ok 2 selftests: net: ping.sh # SKIP
+'''
+
+
+def found(text):
+    return [(case.name, case.verdict, case.text) for case in junit.read(text.splitlines())]
+
+
+class Junit(unittest.TestCase):
+    def test_tap(self):
+        """each line of TAP is a case with its verdict; other lines are none"""
+        self.assertEqual(found('hello\n1..4\nok 1 - one\n# why\nnot ok 2 - two\nok 3\n'
+                               'not ok 4 - four # TODO later\nokay 5 - no\n not okay\n'),
+                         [('one', 'passed', ''), ('two', 'failed', 'why'), ('test 3', 'passed', ''),
+                          ('four', 'passed', 'later')])
+
+    def test_ktap(self):
+        """parts of a test carry its name, and its own line adds nothing to theirs"""
+        self.assertEqual([f[:2] for f in found(KTAP)], [
+            ('widgets: turns', 'failed'), ('widgets: colours: red', 'passed'),
+            ('widgets: colours: blue', 'skipped'), ('widgets: stays', 'passed'),
+            ('selftests: net: ping.sh', 'skipped')])
+        self.assertIn('widgets.c:7', found(KTAP)[0][2])
+        self.assertEqual(found('    ok 1 a\nnot ok 1 b\n')[1][:2], ('b', 'failed'))
+
+    def test_early_end(self):
+        """fewer results than planned, and giving up, are failures"""
+        for text, why in (('1..3\nok 1 - a\n', '1 of 3'), ('ok 1 - a\nBail out! no room\n', 'no room')):
+            self.assertEqual([f[1:] for f in found(text)], [('passed', ''), ('failed', why)])
+
+    def test_write(self):
+        """the file is XML with each verdict counted, whatever bytes a guest prints"""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'x.xml'
+            junit.write(path, {'s': [junit.Case('a\x1b[0m<'), junit.Case('b', 'failed', 'why\nmore'),
+                                     junit.Case('c', 'skipped')]})
+            [suite] = ET.parse(path).getroot()
+        self.assertEqual(suite.attrib, {'name': 's', 'tests': '3', 'failures': '1', 'skipped': '1'})
+        self.assertEqual([case.get('name') for case in suite], ['a?[0m<', 'b', 'c'])
+        self.assertEqual([(node.tag, node.get('message'), node.text) for case in suite
+                          for node in case],
+                         [('failure', 'why', 'why\nmore'), ('skipped', '', None)])
+
+
+# A graph whose tests are Python programs of one line
+MESON = '''\
+project('toy', meson_version: '>=1.0')
+python = find_program('/usr/bin/python3')
+'''
+PROGRAM = '''\
+import sys, time, os
+for line in sys.argv[1].split('/'):
+    print(line, flush=True)
+print(sys.argv[2:], file=sys.stderr)
+'''
+
+
+class Status(unittest.TestCase):
+    """`pmu test` of a graph with a few toy tests."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.project = Project()
+        cls.addClassCleanup(cls.project.close)
+        (cls.project.root / 'toy.py').write_text(PROGRAM + "exec(os.environ.get('TOY', ''))\n")
+
+    def outcome(self, tests, *args, **env):
+        """The outcome, and {name: verdict} of the report."""
+        text = MESON + ''.join(
+            f"test('{name}', python, args: [files('toy.py'), '{tap}'], suite: '{suite}', "
+            f"protocol: 'tap', timeout: {timeout})\n" for name, tap, suite, timeout in tests)
+        (self.project.root / 'meson.build').write_text(text)
+        report = self.project.top / 'report.xml'
+        report.unlink(missing_ok=True)
+        done = self.project.pmu('test', *args, '--junit', report, env=dict(self.project.env, **env))
+        self.assertNotIn('Traceback', done.stderr)
+        cases = {} if not report.exists() else {
+            case.get('name'): case[0].tag if len(case) else 'passed'
+            for case in ET.parse(report).getroot().iter('testcase')}
+        return done, cases
+
+    def test_good(self):
+        """all passed: status 0, and the sum"""
+        done, cases = self.outcome([('a', '1..2/ok 1 - x/ok 2 - y # SKIP', 'unit', 30)])
+        self.assertEqual((done.returncode, cases), (0, {'x': 'passed', 'y': 'skipped'}), done.stdout)
+        self.assertTrue(done.stdout.endswith('1 passed, 0 failed, 1 skipped\n'), done.stdout)
+
+    def test_bad(self):
+        """a failed case, a test that crashes and one that hangs: status 1, each named in the end"""
+        for tap, code, why in (('1..2/ok 1 - x/not ok 2 - y', '', 'a: y: '),
+                               ('1..1/ok 1 - x', 'os.kill(os.getpid(), 9)', 'a: a: error'),
+                               ('1..1/ok 1 - x', 'time.sleep(1000)', 'a: a: timeout')):
+            done, cases = self.outcome([('a', tap, 'unit', 2)], TOY=code)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(sorted(cases.values()), ['failure', 'passed'])
+            last, total = done.stdout.splitlines()[-2:]
+            self.assertEqual(total, '1 passed, 1 failed')
+            self.assertRegex(last, f'^FAILED (unit / )?{why}')
+
+    def test_selection(self):
+        """suites, a device and names choose tests, -k goes to each; none at all is a mistake"""
+        tests = [(name, '1..1/ok 1 - ' + name, suite, 30) for name, suite in
+                 (('x86_a', 'unit'), ('pmcu_a', 'unit'), ('x86_b', 'qtest'), ('power', 'qtest'))]
+        for args, names in (((), 'x86_a pmcu_a x86_b power'), (('--device', 'x86'), 'x86_a x86_b'),
+                            (('--device', 'imc'), 'power'), (('--suite', 'unit'), 'x86_a pmcu_a'),
+                            (('--suite', 'qtest', '--device', 'x86'), 'x86_b'),
+                            (('pmcu_a', 'power'), 'pmcu_a power')):
+            done, cases = self.outcome(tests, *args)
+            self.assertEqual((done.returncode, set(cases)), (0, set(names.split())), done.stdout)
+        done, _ = self.outcome(tests, 'nope')
+        self.assertEqual(done.returncode, 2)
+        done, _ = self.outcome(tests, 'x86_a', '-k', 'some text', '--verbose')
+        self.assertIn("['some text']", done.stdout + done.stderr)
