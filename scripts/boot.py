@@ -101,8 +101,12 @@ def command(opt, scratch):
     if opt.run:
         files[guest.RUN] = opt.run
         text = pathlib.Path(opt.run)
-        if text.is_file() and text.read_bytes()[:2] not in (b'#!', b'\x7fE'):
+        first = text.read_bytes().partition(b'\n')[0] if text.is_file() else b'#!'
+        if first[:2] not in (b'#!', b'\x7fE'):
             raise ui.Fail(f'--run {opt.run} does not start with "#!"', 'begin it with #!/bin/sh')
+        if first[:2] == b'#!' and first.endswith(b'\r'):
+            raise ui.Fail(f'--run {opt.run} has the line ends of Windows',
+                          f"remove them: sed -i 's/\\r$//' {shlex.quote(str(opt.run))}")
     archives = [initrd.read_bytes()]
     if opt.packages:
         archives.append(guest.packages(opt.name, opt.packages).read_bytes())

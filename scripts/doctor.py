@@ -51,10 +51,10 @@ def checks():
         used = size(folder) if folder.exists() else 0
         yield f'{ui.show(folder)}: {used:.1f} GB used, {have:.1f} GB free', \
             None if used + have >= need else f'a complete build takes {need} GB', \
-            'free some space, or set QEMU_PMU_BUILD and XDG_CACHE_HOME to other folders'
-        yield f'{ui.show(folder)}: can be written', \
-            None if os.access(ui.existing(folder), os.W_OK) else 'cannot be written', \
-            'set QEMU_PMU_BUILD and XDG_CACHE_HOME to other folders'
+            f'free some space, or {ui.ELSEWHERE}'
+        yield f'permissions of {ui.show(folder)}', \
+            None if os.access(ui.existing(folder), os.W_OK) else 'cannot be written', ui.ELSEWHERE
+    yield 'path of the build folder', ui.bad_path(), ui.ELSEWHERE
 
     memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9
     yield f'memory: {memory:.0f} GB', None if memory > 3.5 else 'a guest and a build need 4 GB', \

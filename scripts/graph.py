@@ -13,6 +13,8 @@ import ui
 
 def graph(*targets, qemu_src=None):
     """Let meson's graph (meson.build) bring targets up to date."""
+    if targets and (problem := ui.bad_path()):
+        raise ui.Fail(problem, ui.ELSEWHERE)
     ui.LOGS.mkdir(parents=True, exist_ok=True)
     if shutil.which('meson', path='/usr/bin:/bin') is None:
         raise ui.Fail('meson is not installed', "'./pmu doctor' says what to install")
@@ -28,7 +30,9 @@ def graph(*targets, qemu_src=None):
             stdout=log, env=dict(os.environ, QEMU_PMU_CWD=os.getcwd()))
         try:
             status = child.wait()
-        except KeyboardInterrupt:
+        except BaseException as end:
+            if not isinstance(end, KeyboardInterrupt):      # which it has got, too
+                child.terminate()
             child.wait()
             raise
     if status:

@@ -3,8 +3,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu COMMAND`: parse the command line and drive the build graph."""
 
+import argparse
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -61,6 +63,8 @@ def cmd_boot(opt):
         if not re.fullmatch(r'[a-z0-9][a-z0-9+.-]*[a-z0-9+]', name):
             raise ui.Fail(f'--with {name}: not the name of a Debian package',
                           "see 'pmu boot --help'", status=2)
+    if opt.junit and not opt.run:
+        raise ui.Fail('--junit needs --run', "see 'pmu boot --help'", status=2)
     if not opt.run and not opt.shell and not sys.stdin.isatty():
         raise ui.Fail('no terminal for a shell', "use --run SCRIPT; see 'pmu boot --help'",
                       status=2)
@@ -126,6 +130,8 @@ def cmd_demo(opt):
 def cmd_topdown(opt):
     import chart
     import topdown
+    if opt.words:
+        raise ui.Fail('COMMAND goes behind "--"', f'pmu topdown -- {shlex.join(opt.words)}', status=2)
     options = topdown.Options(opt.args, opt.cpu, opt.level, opt.model, opt.mix, opt.user)
     topdown.program(opt.args)               # what cannot run is refused before anything is built
     svg = opt.svg or ui.BUILD / 'topdown.svg'
@@ -351,6 +357,7 @@ def parser():
     sub = command('topdown', cmd_topdown, 'run an x86 program in the guest under perf, and show '
                   'what becomes of its slots', '[OPTIONS] -- COMMAND [ARGS]')
     sub.epilog = 'COMMAND with a slash is a static program of yours; without, one of the guest.'
+    sub.add_argument('words', nargs='*', help=argparse.SUPPRESS)
     sub.add_argument('--cpu', metavar='MODEL[,PROP=...]', default='SapphireRapids',
                      help='as in -cpu (default: SapphireRapids)')
     sub.add_argument('--level', metavar='1|2', choices=('1', '2'), default='',

@@ -25,6 +25,7 @@ BUILD = pathlib.Path(os.environ.get('QEMU_PMU_BUILD') or ROOT / 'build').absolut
 CACHE = pathlib.Path(os.environ.get('XDG_CACHE_HOME') or
                      pathlib.Path.home() / '.cache').absolute() / 'qemu-pmu'
 LOGS = BUILD / 'logs'
+ELSEWHERE = 'set QEMU_PMU_BUILD and XDG_CACHE_HOME to other folders'
 
 
 class Fail(Exception):
@@ -172,12 +173,18 @@ def existing(path):
     return path if path.exists() else existing(path.parent)
 
 
+def bad_path():
+    """Why QEMU cannot be built in BUILD, if so."""
+    return f'QEMU cannot be built in {str(BUILD)!r}: no spaces and colons' \
+        if re.search(r'[\s:]', str(BUILD)) else None
+
+
 def need_room(folder, megabytes):
     """Fail now rather than half-way; apt, for one, hangs on a full disk."""
     free = shutil.disk_usage(existing(folder)).free / 1e6
     if free < megabytes:
         raise Fail(f'{show(folder)} has {free:.0f} MB free, and this takes {megabytes:.0f} MB',
-                   'free some space, or set QEMU_PMU_BUILD and XDG_CACHE_HOME to other folders')
+                   f'free some space, or {ELSEWHERE}')
 
 
 def try_lock(path):
@@ -263,7 +270,7 @@ def main(function):
         hint = {errno.ENOSPC: "free some space ('./pmu doctor' shows where it goes), "
                               'then run it again',
                 errno.EACCES: 'check the permissions of that path',
-                errno.EROFS: 'set QEMU_PMU_BUILD and XDG_CACHE_HOME to folders that can be written'}
+                errno.EROFS: ELSEWHERE}
         print(f'pmu: error: {error.filename or "write"}: {error.strerror or error}'
               f'; {hint.get(error.errno, "run it again after mending that")}', file=sys.stderr)
         sys.exit(1)
@@ -272,5 +279,5 @@ def main(function):
         with contextlib.suppress(OSError):
             write(log, traceback.format_exc())
         print(f'pmu: error: internal error: {error!r} (log: {show(log)})'
-              '; please report it with that log', file=sys.stderr)
+              '; please report it with that log, to whom MAINTAINERS says', file=sys.stderr)
         sys.exit(1)

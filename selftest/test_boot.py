@@ -167,6 +167,10 @@ class Boot(unittest.TestCase):
             else:
                 one_line(self, done, 1, 'run.sh does not start with "#!"', '#!/bin/sh')
             self.assertEqual((self.top / 'pid').exists(), good)
+            (self.top / 'pid').unlink(missing_ok=True)
+        write(self.top, {'run.sh': b'#!/bin/sh\r\ntrue\r\n'})
+        one_line(self, self.boot(UP), 1, 'run.sh has the line ends of Windows; remove them: sed')
+        self.assertFalse((self.top / 'pid').exists())
 
     def test_shell(self):
         """the interactive console passes QEMU's status on; Ctrl-C is for the guest"""

@@ -55,7 +55,8 @@ class Arguments(unittest.TestCase):
                      'pnor --list x -o x',
                      'boot arm --initrd-add x', 'boot arm --initrd-add x=relative',
                      'boot arm --initrd-add =/x', 'boot arm --initrd-add x=/', 'boot arm',
-                     'boot arm --with', 'boot arm --with a,,b', 'boot arm --with=-oX=y',
+                     'boot arm --with', 'boot x86 --shell --junit x', 'topdown',
+                     'test --device nope', 'boot arm --with a,,b', 'boot arm --with=-oX=y',
                      'module', 'module arm', 'module mips guest',
                      'boot arm --with A', 'boot arm --with vim-', 'boot arm --smp=2 --ker x'):
             if args.startswith('boot arm -'):       # or it would stop for want of a terminal
@@ -64,6 +65,11 @@ class Arguments(unittest.TestCase):
             known = name in self.commands
             one_line(self, done, 2, f"see 'pmu {name} --help'" if known else "see 'pmu --help'")
         self.assertFalse(self.project.build.exists())
+
+    def test_no_dashes(self):
+        """a command to be measured that is not behind "--" is shown as it must be"""
+        one_line(self, self.pmu('topdown', '--user', 'echo', 'a b'), 2,
+                 'COMMAND goes behind "--"; pmu topdown -- echo \'a b\'')
 
     def test_missing_script(self):
         """a --run file that is missing is noticed before anything is built"""
