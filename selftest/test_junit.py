@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Results of tests, read from TAP and KTAP and written as JUnit."""
 
+import os
 import pathlib
+import signal
 import tempfile
 import unittest
 import xml.etree.ElementTree as ET
 
 import junit
-from fixtures import Project
+from fixtures import Project, finish, wait_for
 
 # What a KUnit suite and a selftest print, with the times of the kernel's log
 KTAP = '''\
@@ -92,12 +94,16 @@ class Status(unittest.TestCase):
         cls.addClassCleanup(cls.project.close)
         (cls.project.root / 'toy.py').write_text(PROGRAM + "exec(os.environ.get('TOY', ''))\n")
 
-    def outcome(self, tests, *args, **env):
-        """The outcome, and {name: verdict} of the report."""
+    def write(self, tests):
+        """Make a graph of [(name, TAP with slashes between lines, suite, timeout)]."""
         text = MESON + ''.join(
             f"test('{name}', python, args: [files('toy.py'), '{tap}'], suite: '{suite}', "
             f"protocol: 'tap', timeout: {timeout})\n" for name, tap, suite, timeout in tests)
         (self.project.root / 'meson.build').write_text(text)
+
+    def outcome(self, tests, *args, **env):
+        """The outcome, and {name: verdict} of the report."""
+        self.write(tests)
         report = self.project.top / 'report.xml'
         report.unlink(missing_ok=True)
         done = self.project.pmu('test', *args, '--junit', report, env=dict(self.project.env, **env))
@@ -124,6 +130,21 @@ class Status(unittest.TestCase):
             last, total = done.stdout.splitlines()[-2:]
             self.assertEqual(total, '1 passed, 1 failed')
             self.assertRegex(last, f'^FAILED (unit / )?{why}')
+
+    def test_ended(self):
+        """a pmu that is told to end, or killed, leaves no test behind"""
+        pid = self.project.top / 'pid'
+        code = f'open({str(pid)!r}, "w").write(f"{{os.getpid()}}\\n"); time.sleep(1000)'
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            pid.unlink(missing_ok=True)
+            self.write([('a', '1..1', 'unit', 500)])
+            with self.project.popen('scripts/pmu.py', 'test',
+                                    env=dict(self.project.env, TOY=code)) as child:
+                wait_for(lambda: pid.exists() and pid.read_text().endswith('\n'), 'test')
+                child.send_signal(number)
+                done = finish(child)
+            self.assertIn(done.returncode, (143, -9), done.stderr)
+            wait_for(lambda: not os.path.exists(f'/proc/{pid.read_text().strip()}'), 'end of it')
 
     def test_selection(self):
         """suites, a device and names choose tests, -k goes to each; none at all is a mistake"""

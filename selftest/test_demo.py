@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The rules that `pmu demo power` prints fail when a number breaks them."""
+
+import contextlib
+import io
+import unittest
+
+import demo
+
+# A second of a clock of 1 GHz, and of made-up reads: word 26 of 512, which grows by its number
+# (chip 1: 512 more) in a millisecond, in units of 256
+SECONDS = 1.002
+NEST = {(chip, event): round(rate * SECONDS) for chip, reads in ((0, 26), (1, 26 + 512))
+        for event, rate in (('nest_phb0_imc/PM_PHB0_CYC/', 1e9),
+                            ('nest_mcs01_imc/PM_MCS01_128B_RD_DISP_PORT01/', reads * 256e3))}
+
+
+def nest(counts=None, seconds=SECONDS):
+    """What perf prints of the nest."""
+    return [*(f'S{chip}        1      {count:>16}      {event}'
+              for (chip, event), count in (NEST if counts is None else counts).items()),
+            f'       {seconds:.9f} seconds time elapsed']
+
+
+def core(core=100e6, thread=100e6, heavy=750, light=250):
+    return [f'   {core:.0f}      core_imc/CPM_CS_INST_USER/',
+            '      1234      core_imc/CPM_CS_INST_KERNEL/',
+            f'   {thread:.0f}      thread_imc/CPM_CS_INST_USER/',
+            f'    74.9%      {heavy}  spin     [.] heavy', f'    25.1%      {light}  spin     [.] light']
+
+
+class Rules(unittest.TestCase):
+    def verdict(self, rules, lines):
+        """What a rule says; its text must say the same."""
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            good = rules(lines)
+        self.assertEqual(good, 'FAILED' not in text.getvalue(), text.getvalue())
+        return good
+
+    def test_nest(self):
+        """clock and reads are rate x time within 5 %, on each chip"""
+        self.assertTrue(self.verdict(demo.nest_rules, nest()))
+        for key in NEST:
+            for factor, good in ((1.04, True), (0.96, True), (1.06, False), (0.94, False)):
+                wrong = {**NEST, key: round(NEST[key] * factor)}
+                self.assertEqual(self.verdict(demo.nest_rules, nest(wrong)), good, (key, factor))
+        self.assertFalse(self.verdict(demo.nest_rules, nest(seconds=1.1)))
+
+    def test_nest_missing(self):
+        """a chip that is not there, no time and no output at all are failures"""
+        one = {key: count for key, count in NEST.items() if key[0] == 0}
+        for lines in (nest(one), nest()[:-1], []):
+            self.assertFalse(self.verdict(demo.nest_rules, lines))
+
+    def test_core(self):
+        """core and thread count 100 million instructions; three of four samples are in `heavy`"""
+        for numbers, good in (({}, True), ({'core': 102.9e6}, True), ({'core': 103e6}, False),
+                              ({'core': 99e6}, False), ({'thread': 0}, False),
+                              ({'thread': 104e6}, False), ({'heavy': 701, 'light': 299}, True),
+                              ({'heavy': 699, 'light': 301}, False),
+                              ({'heavy': 801, 'light': 199}, False)):
+            self.assertEqual(self.verdict(demo.core_rules, core(**numbers)), good, numbers)
+
+    def test_core_missing(self):
+        """no samples of one function, or of both, are failures"""
+        for lines in (core()[:-1], core()[:-2], core()[1:], []):
+            self.assertFalse(self.verdict(demo.core_rules, lines))

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`pmu doctor` names what is missing, and how to get it."""
+
+import os
+import unittest
+
+import fixtures
+
+
+class Doctor(unittest.TestCase):
+    def setUp(self):
+        self.project = fixtures.Project()
+        self.addCleanup(self.project.close)
+
+    def doctor(self, packages='dpkg', **env):
+        """{check: (whether it is fine, the rest of its line)}"""
+        done = self.project.pmu('doctor', env={**self.project.env, 'PMU_PACKAGES': packages,
+                                               'QEMU_PMU_BUILD': '/tmp/pmu-no-such-folder', **env})
+        self.assertEqual(done.stderr, '')
+        found = {}
+        for line in done.stdout.splitlines():
+            verdict, text = line[:8].strip(), line[9:]
+            self.assertIn(verdict, ('ok', 'MISSING'))
+            what, _, rest = text.partition(': ')
+            found[what] = verdict == 'ok', rest
+        self.assertEqual(done.returncode, 0 if all(good for good, _ in found.values()) else 1)
+        return found
+
+    def test_packages(self):
+        """installed packages are fine; others are named with the command that installs them"""
+        self.assertEqual(self.doctor()['packages'], (True, ''))
+        self.assertEqual(self.doctor('dpkg pmu-no-such apt')['packages'], (False,
+            'missing: pmu-no-such; ./pmu build installs them (or: apt-get install pmu-no-such)'))
+
+    def test_path(self):
+        """a build folder in which QEMU cannot be built is missing another place"""
+        self.assertEqual(self.doctor()['path of the build folder'], (True, ''))
+        for path in ('/tmp/a b', '/tmp/a:b'):
+            good, text = self.doctor(QEMU_PMU_BUILD=path)['path of the build folder']
+            self.assertFalse(good)
+            self.assertIn(f'cannot be built in {path!r}', text)
+            self.assertIn('set QEMU_PMU_BUILD', text)
+
+    @unittest.skipIf(os.getuid(), 'only root can become another user')
+    def test_permissions(self):
+        """a folder that cannot be written is named as that, and not as one that can"""
+        locked = self.project.top / 'locked'
+        locked.mkdir(mode=0o555)
+        self.project.top.chmod(0o755)
+        done = self.project.pmu('doctor', user=65534, env={
+            **self.project.env, 'PMU_PACKAGES': 'dpkg', 'QEMU_PMU_BUILD': str(locked / 'build')})
+        self.assertIn(f'MISSING  permissions of {locked}/build: cannot be written; set', done.stdout)
+        self.assertEqual(done.returncode, 1)
+
+    def test_memory_and_system(self):
+        """the system, its archive, room and memory are told, too"""
+        names = ' '.join(self.doctor())
+        for word in ('system', 'Debian archive', '/tmp/pmu-no-such-folder', 'memory'):
+            self.assertIn(word, names)
