@@ -1,4 +1,4 @@
-# The stock QEMU source that the series is applied to.
+# The stock QEMU sources that the series is applied to.
 #
 # SPDX-License-Identifier: GPL-2.0-or-later
 """bases.toml --> source package or --qemu-src --> a commit of the scratch repository."""
@@ -16,20 +16,32 @@ NOT_IMPORTED = ('roms', 'debian', '.pc', '.git', 'build')   # large, nothing bui
 
 
 def bases():
+    """{branch: its table of bases.toml}, oldest first: the series is written for that one."""
     with open(ui.ROOT / 'bases.toml', 'rb') as handle:
         return tomllib.load(handle)
 
 
-def check_version(version, where):
-    branch = bases()['branch']
-    if not re.fullmatch(re.escape(branch) + r'\.\d+', version):
-        raise ui.Fail(f'{where} is QEMU {version}, but the series is for {branch}.x',
-                      'give --qemu-src a release of that branch')
+def branch():
+    """The branch that this command works on."""
+    return ui.BASE or next(iter(bases()))
 
 
-def source_package():
-    """Fetch the pinned source package (or a newer point release of it)."""
-    known, folder = bases(), ui.CACHE / 'source'
+def base():
+    return bases()[branch()]
+
+
+def check_version(version, where, wanted):
+    if not re.fullmatch(re.escape(wanted) + r'\.\d+', version):
+        raise ui.Fail(f'{where} is QEMU {version}, but this base is {wanted}.x',
+                      'give --qemu-src a release of that branch, or --base another one')
+
+
+def source_package(name):
+    """Fetch the pinned source package of a branch (or a newer point release of it)."""
+    known, folder = bases()[name], ui.CACHE / 'source'
+    if 'dsc' not in known:
+        raise ui.Fail(f'bases.toml names no source package of QEMU {name}',
+                      'say where its source is: --qemu-src DIR|TARBALL')
     if all((folder / name).is_file() for name in known['sha256']):
         dsc = folder / known['dsc']
     else:
@@ -41,8 +53,9 @@ def source_package():
     return dsc
 
 
-def import_base(qemu_src=None):
-    """Make the stock source a commit; returns (commit, version)."""
+def import_base(qemu_src=None, name=None):
+    """Make the stock source of a branch a commit; returns (commit, version)."""
+    name = name or branch()
     if not (REPO / 'HEAD').exists():
         REPO.mkdir(parents=True, exist_ok=True)
         git('init', '-q', '--bare', '--template=')
@@ -50,17 +63,19 @@ def import_base(qemu_src=None):
         path = pathlib.Path(qemu_src).absolute()
         if not path.exists():
             raise ui.Fail(f'--qemu-src {qemu_src}: no such file or folder')
-        base = hashlib.sha256(str(path).encode()).hexdigest()[:8]
-        base += '' if path.is_dir() else '-' + debian.digest(path)[:12]
+        ident = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+        ident += '' if path.is_dir() else '-' + debian.digest(path)[:12]
     else:
-        path = source_package()
-        base = path.name.removesuffix('.dsc').replace('~', '-')
-    ref = f'refs/tags/base/{base}'
+        path = source_package(name)
+        ident = path.name.removesuffix('.dsc').replace('~', '-')
+    ref = f'refs/tags/base/{ident}'
     known = git('rev-parse', '-q', '--verify', ref, check=False).stdout.decode().strip()
     if known and not path.is_dir():
-        return known, git('show', f'{known}:VERSION')
+        version = git('show', f'{known}:VERSION')
+        check_version(version, path, name)
+        return known, version
 
-    ui.need_room(ui.BUILD, 800)
+    ui.need_room(ui.HOME, 800)
     with ui.scratch('unpack-') as scratch, \
             ui.Step(f'unpack and import {path.name}'):
         top = path
@@ -74,10 +89,10 @@ def import_base(qemu_src=None):
             ui.run(cmd, 'unpack.log', f'unpacking {path.name}', 'is it a QEMU source tarball?')
         if not (top / 'VERSION').is_file() or not (top / 'configure').is_file():
             raise ui.Fail(f'{path} is not a QEMU source tree (no VERSION and configure)')
-        check_version((top / 'VERSION').read_text().strip(), path)
-        index = REPO / f'index-{base}'
+        check_version((top / 'VERSION').read_text().strip(), path, name)
+        index = REPO / f'index-{ident}'
         git('add', '-Af', '--', '.', *(f':!/{n}' for n in NOT_IMPORTED), index=index, work=top)
         tree = git('write-tree', index=index)
-    commit = git('commit-tree', tree, '-m', f'QEMU source {base}')
+    commit = git('commit-tree', tree, '-m', f'QEMU source {ident}')
     git('update-ref', ref, commit)
     return commit, git('show', f'{commit}:VERSION')

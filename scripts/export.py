@@ -3,7 +3,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu export` and `pmu verify`."""
 
-import json
 import os
 import pathlib
 import re
@@ -11,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 
+import base
 import tree
 import ui
 from scratch import ENV, git, paths
@@ -22,24 +22,23 @@ AUTHOR_KEYS = ('GIT_AUTHOR_NAME', 'GIT_AUTHOR_EMAIL', 'GIT_AUTHOR_DATE')
 LIMIT = 700     # changed lines of QEMU's own files in the whole series: ours is plug-in code
 
 
-
-
-
 def prepared():
     now = tree.state()
     if not now or not (SRC / '.git').exists():
         raise ui.Fail('there is no prepared source', "run './pmu prepare' first")
     if not now['pinned']:
         raise ui.Fail(f'the prepared source is QEMU {now["version"]}, but patches are kept for '
-                      f'{tree.bases()["version"]}', "'./pmu clean' and prepare that version")
+                      f'{base.base()["version"]}', "'./pmu clean' and prepare that version")
     return now
 
 
 def refuse_if_edited():
-    changed = tree.edits() if tree.REPO.exists() else []
-    if changed:
-        raise ui.Fail(f'{ui.show(SRC)} has edits that were not exported ({len(changed)} files, '
-                      f'{changed[0]} first)', "'./pmu export' keeps them, --force drops them")
+    for build in [ui.BUILD] + [] if ui.BASE else [ui.HOME / b for b in ['', *tree.bases()]]:
+        changed = tree.edits(build) if tree.REPO.exists() else []
+        if changed:
+            raise ui.Fail(f'{ui.show(build / "qemu/src")} has edits that were not exported '
+                          f'({len(changed)} files, {changed[0]} first)',
+                          "'./pmu export' keeps them, --force drops them")
 
 
 def stock_changes(old, new, known):
@@ -82,8 +81,8 @@ def fold(commits, loose, patch, new_patch):
 
 def rewrite(now, patch, new_patch):
     """The history of SRC as base, overlay, patches; returns (overlay, tip, new files)."""
-    base = now['base']
-    known = set(paths('ls-tree', '-rz', '--name-only', base))
+    stock = now['base']
+    known = set(paths('ls-tree', '-rz', '--name-only', stock))
     head = git('rev-parse', 'HEAD', cwd=SRC)
     index = tree.REPO / 'index-export'
     index.unlink(missing_ok=True)
@@ -95,21 +94,21 @@ def rewrite(now, patch, new_patch):
         if not tree.in_overlay(name):
             raise ui.Fail(f'{name} is no file of the overlay ({", ".join(tree.OVERLAY_ROOTS)})',
                           'remove it from the prepared source')
-    commits = list(history(base, head, known))
+    commits = list(history(stock, head, known))
     fold(commits, stock_changes(head, final, known), patch, new_patch)
 
     index.unlink()
-    git('read-tree', base, index=index)
+    git('read-tree', stock, index=index)
 
     def commit(parent, entries, message, env=()):
         git('update-index', '-z', '--index-info', index=index, data='\0'.join(entries).encode())
         new = git('write-tree', index=index)
-        if new == git('rev-parse', f'{parent}^{{tree}}') and parent != base:
+        if new == git('rev-parse', f'{parent}^{{tree}}') and parent != stock:
             return parent           # every edit of this patch was undone
         return git('commit-tree', new, '-p', parent, data=message.encode(), env=env)
 
     entries = paths('ls-tree', '-rz', final)
-    first = tip = commit(base, [e for e in entries if e.split('\t', 1)[1] in set(files)],
+    first = tip = commit(stock, [e for e in entries if e.split('\t', 1)[1] in set(files)],
                          tree.OVERLAY)
     for message, author, changes in commits:
         tip = commit(tip, [f'{mode if int(mode) else 0} {blob}\t{path}'
@@ -148,54 +147,85 @@ def series_text(names):
     return ''.join(f'{l}\n' for n in names for l in [*notes.get(n[5:], []), n])
 
 
+def own_patches(first, tip, fresh):
+    """Those of a later base's patches that merging an older base's patch does not give."""
+    commits, old = git('rev-list', '--reverse', f'{first}..{tip}').split(), tree.series(where=1)
+    names = [path.name for path in tree.series()]
+    if len(names) != len(commits):
+        raise ui.Fail(f'QEMU {ui.BASE} has {len(commits)} patches instead of {len(names)}',
+                      'add patches to the first base, or remove them there')
+    before, found = {path.name: path for path in old}, {}
+    tree.know_older_bases()
+    for parent, commit, name, data in zip([first, *commits], commits, names, fresh.values()):
+        tree.stage(parent)
+        if name not in before or not tree.am(before[name])[0] or \
+                git('rev-parse', 'HEAD^{tree}', cwd=STAGE) != git('rev-parse', f'{commit}^{{tree}}'):
+            found[name] = data
+    return found
+
+
+def write_patches(first, tip, folder):
+    """Write the patches between two commits; returns how many."""
+    fresh, top = format_series(first, tip, folder), tree.folders(base.branch())[0]
+    if ui.BASE:
+        with ui.Step(f'find out which patches QEMU {ui.BASE} needs'):
+            fresh = own_patches(first, tip, fresh)
+    else:
+        ui.write(tree.PATCHES / 'series', series_text(fresh))
+    for name, data in fresh.items():
+        ui.write(top / name, data)
+    for old in set(top.glob('[0-9]*.patch')) - {top / name for name in fresh}:
+        if old.stat().st_size:
+            old.unlink()
+    return len(fresh)
+
+
 def export(patch=None, new_patch=None):
     now = prepared()
-    with ui.lock(ui.BUILD / 'lock', 'the source'):
+    if new_patch and ui.BASE:
+        raise ui.Fail('--new-patch is for the first base', 'add the patch there')
+    with ui.lock(ui.HOME / 'lock', 'the source'):
         if tree.stamp(now['base']) != now['stamp']:
             raise ui.Fail('the overlay or patches/ changed since the source was prepared',
                           'undo that (git stash), export, and merge')
         first, tip, files = rewrite(now, patch, new_patch)
         with tempfile.TemporaryDirectory(dir=ui.BUILD) as scratch, ui.uninterrupted():
-            fresh = format_series(first, tip, scratch)
-            for name, data in fresh.items():
-                ui.write(tree.PATCHES / name, data)
-            ui.write(tree.PATCHES / 'series', series_text(fresh))
-            for old in set(tree.PATCHES.glob('[0-9]*.patch')) - {tree.PATCHES / n for n in fresh}:
-                old.unlink()
+            count = write_patches(first, tip, scratch)
             for old in set(tree.overlay_files()) - set(files):
                 (ui.ROOT / old).unlink()
             for name in files:
                 ui.write(ui.ROOT / name, (SRC / name).read_bytes())
                 os.chmod(ui.ROOT / name, 0o755 if os.access(SRC / name, os.X_OK) else 0o644)
             git('reset', '-q', tip, cwd=SRC)
-            now.update(stamp=tree.stamp(now['base']), tip=tip)
-            ui.write(tree.STATE, json.dumps(now, indent=1) + '\n')
+            tree.write_state(now['base'], tip, now['version'], now['source'])
     roots = [r for r in (*tree.OVERLAY_ROOTS, 'patches') if (ui.ROOT / r).exists()]
     changed = subprocess.run(['git', '-C', ui.ROOT, 'status', '--short', '-uall', '--', *roots],
                              capture_output=True, text=True).stdout
     print(changed, end='')
-    ui.say(f'{len(fresh)} patches and {len(files)} new files; '
+    ui.say(f'{count} patches{ui.BASE and f" of QEMU {ui.BASE}"} and {len(files)} new files; '
            f'{len(changed.splitlines())} files differ from the last commit')
 
 
 # -- verify -----------------------------------------------------------------
 
-def checks(base, version):
+def checks(stock):
     """Yield (rule, problems) for everything that must hold of the project.
 
-    It ends early where the rest cannot be checked before that is mended.
+    It ends early where the rest cannot be checked before that is mended. A later base
+    merges the patches of older bases; the rules for patches are those of its own ones.
     """
-    known = set(paths('ls-tree', '-rz', '--name-only', base))
-    files, patches = tree.overlay_files(), tree.series()
+    known = set(paths('ls-tree', '-rz', '--name-only', stock))
+    files, patches, top = tree.overlay_files(), tree.series(), tree.folders(base.branch())[0]
+    own = [p for p in patches if p.parent == top]
     clash = sorted(known.intersection(files))
     yield 'no overlay file exists in QEMU', clash
 
-    listed = {p.name for p in patches}
+    listed = {p.name for p in tree.series(next(iter(tree.bases())))}
     yield 'every patch is in patches/series', sorted(
-        p.name for p in tree.PATCHES.glob('*.patch') if p.name not in listed)
+        p.name for p in top.glob('*.patch') if p.name not in listed)
 
     outside, lines = [], 0
-    for path in patches:
+    for path in own:
         done = git('apply', '--numstat', '-z', path, check=False)
         if done.returncode:
             outside.append(f'{path.name}: {ui.blame(done.stderr.decode().splitlines())}')
@@ -205,31 +235,39 @@ def checks(base, version):
             if name not in known:
                 outside.append(f'{path.name}: {name}')
     yield 'patches change only files that QEMU has', outside
-    yield f'the series changes at most {LIMIT} lines of QEMU', \
-        [f'{lines} lines'] * (lines > LIMIT)
+    if ui.BASE:
+        yield f'{len(own)} patches of QEMU {ui.BASE} change {lines} lines', []
+    else:
+        yield f'the series changes at most {LIMIT} lines of QEMU', \
+            [f'{lines} lines'] * (lines > LIMIT)
 
     if clash:
         return
-    first = tree.overlay_commit(base)
+    tree.know_older_bases()
+    first = tree.overlay_commit(stock)
     tree.stage(first)
     bad, failed = [], False
     for path in patches:
-        done = git('apply', '--index', '-v', path, cwd=STAGE, check=False)
+        done = git('apply', '--check', '-v', path, cwd=STAGE, check=False)
         out = (done.stdout + done.stderr).decode(errors='replace').splitlines()
         moved = [l for l in out if re.search(r'\(offset -?\d+ lines?\)|Context reduced', l)]
-        failed |= done.returncode != 0
-        if done.returncode or moved:
+        good = tree.am(path)[0]
+        failed |= not good
+        if not good or path in own and (done.returncode or moved):
             bad.append(f'{path.name}: {moved[0] if moved else ui.blame(out)}')
+            tree.stage(git('rev-parse', 'HEAD', cwd=STAGE))
     yield 'every patch applies without offset or fuzz', bad
     if failed:
         return
 
-    tip = tree.apply_series(first, version)
+    tip = git('rev-parse', 'HEAD', cwd=STAGE)
     with tempfile.TemporaryDirectory(dir=ui.BUILD) as scratch:
-        fresh = format_series(first, tip, scratch)
-        kept = {p.name: p.read_bytes() for p in patches}
+        fresh = dict(zip((p.name for p in patches), format_series(first, tip, scratch).values())) \
+            if ui.BASE else format_series(first, tip, scratch)
+        kept = {p.name: p.read_bytes() for p in own}
         yield 'applying and exporting gives the same bytes', [
-            n for n in sorted({*fresh, *kept}) if fresh.get(n) != kept.get(n)]
+            n for n in sorted({*kept} if ui.BASE else {*fresh, *kept})
+            if fresh.get(n) != kept.get(n)]
 
     lost = []
     for name in files:
@@ -242,7 +280,7 @@ def checks(base, version):
     style = []
     script = ['perl', 'scripts/checkpatch.pl', '--no-tree', '--terse', '--no-summary',
               '--no-signoff']
-    work = [script + [str(p)] for p in patches]
+    work = [script + [str(p)] for p in own]
     work += [script + ['-f', n] for n in files if n.endswith(('.c', '.h', '.py', '.S', '.inc'))]
     for cmd in work:
         done = subprocess.run(cmd, cwd=STAGE, capture_output=True, text=True, env=ENV)
@@ -252,13 +290,13 @@ def checks(base, version):
 
 def verify():
     """Check the project's overlay and patches; raises Fail if a rule is broken."""
-    broken, pinned = 0, tree.bases()['version']
-    with ui.lock(ui.BUILD / 'lock', 'the source'), ui.Step('verify'):
-        base, version = tree.import_base(tree.remembered_source())
+    broken, pinned = 0, base.base()['version']
+    with ui.lock(ui.HOME / 'lock', 'the source'), ui.Step(f'verify {ui.BASE}'.strip()):
+        stock, version = tree.import_base(tree.remembered_source())
         if version != pinned:
             raise ui.Fail(f'patches are kept for QEMU {pinned}, but this is {version}',
                           "'./pmu clean' and use that version")
-        for number, (rule, problems) in enumerate(checks(base, version), 1):
+        for number, (rule, problems) in enumerate(checks(stock), 1):
             print(f'{"not ok" if problems else "ok"} {number} - {rule}', flush=True)
             for problem in problems:
                 print(f'#   {problem}', flush=True)

@@ -19,8 +19,12 @@ def graph(*targets, qemu_src=None):
     if shutil.which('meson', path='/usr/bin:/bin') is None:
         raise ui.Fail('meson is not installed', "'./pmu doctor' says what to install")
     option = [f'-Dqemu_src={os.path.abspath(qemu_src)}'] if qemu_src else []
+    if ui.BASE and not (ui.BUILD / 'guest').exists():
+        (ui.HOME / 'guest').mkdir(exist_ok=True)            # the same for all bases
+        (ui.BUILD / 'guest').symlink_to('../guest')
     if not (ui.BUILD / 'build.ninja').exists():
-        ui.run(['/usr/bin/meson', 'setup', *option, ui.BUILD, ui.ROOT], 'meson.log', 'meson setup')
+        ui.run(['/usr/bin/meson', 'setup', f'-Dbase={ui.BASE}', *option, ui.BUILD, ui.ROOT],
+               'meson.log', 'meson setup')
     elif option:
         ui.run(['/usr/bin/meson', 'configure', *option, ui.BUILD], 'meson.log', 'meson configure')
     with open(ui.LOGS / 'ninja.log', 'w') as log:

@@ -13,8 +13,10 @@ import sys
 
 import ui
 from arguments import Parser, between, positive
+from base import bases
 from graph import graph
 
+NO_BASE = ('records', 'doctor', 'pnor')       # commands that do not depend on it
 EPILOG = "'pmu COMMAND --help' explains a command."
 
 
@@ -42,6 +44,11 @@ def cmd_install(opt):
 def cmd_export(opt):
     import export
     export.export(opt.patch, opt.new_patch)
+
+
+def cmd_rebase(opt):
+    import rebase
+    rebase.rebase(opt.qemu_src, opt.go_on, opt.discard)
 
 
 def cmd_verify(opt):
@@ -242,12 +249,16 @@ def parser():
         sub = commands.add_parser(name, help=summary, description=summary[0].upper() +
                                   summary[1:] + '.', usage=f'pmu {name} {usage or ""}'.strip())
         sub.set_defaults(function=function)
+        if name not in NO_BASE:
+            names = list(bases())
+            sub.add_argument('--base', metavar='NAME', choices=names, default=names[0],
+                             help=f'the QEMU release: {" or ".join(names)} (default: {names[0]})')
         return sub
 
     def source_option(sub):
         sub.add_argument('--qemu-src', metavar='DIR|TARBALL',
-                         help="take QEMU 10.0.x from here, not from Debian's archive (remembered "
-                              'until the next "clean")')
+                         help="take QEMU's source from here, not from Debian's archive "
+                              '(remembered until the next "clean")')
 
     sub = command('demo', cmd_demo, 'show what the emulated PMUs count, in an arm64, an x86 and a '
                   'POWER guest', '[arm|x86|power]')
@@ -398,6 +409,15 @@ def parser():
                             'that changes the same file)')
     group.add_argument('--new-patch', metavar='SUBJECT', help='make a new patch of them')
 
+    sub = command('rebase', cmd_rebase, 'move the series to another QEMU release, patch by patch',
+                  '--base NAME [--qemu-src DIR|TARBALL] [--continue | --discard]')
+    source_option(sub)
+    group = sub.add_mutually_exclusive_group()
+    group.add_argument('--continue', action='store_true', dest='go_on',
+                       help='the conflict in the prepared source is resolved: go on')
+    group.add_argument('--discard', action='store_true',
+                       help='start over, and drop edits that were not exported')
+
     command('verify', cmd_verify, 'prove that overlay and patches are in order: strict apply, '
             'round trip, coding style')
     sub = command('install', cmd_install, 'install the custom QEMU with its firmware',
@@ -422,6 +442,8 @@ def run(argv):
         return 0
     opt = parser().parse_args(argv)
     opt.args = args
+    if 'base' in opt:
+        ui.use_base('' if opt.base == next(iter(bases())) else opt.base)
     return opt.function(opt)
 
 

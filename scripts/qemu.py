@@ -59,7 +59,7 @@ def environment():
 
 
 def fetch_tools():
-    """Debian 13's meson and pycotap, which QEMU 10.0 needs and Debian 12 lacks."""
+    """Debian 13's meson and pycotap, which QEMU needs and Debian 12 lacks."""
     where, stamp = ui.BUILD / 'python', ui.BUILD / 'python.stamp'
     if stamp.exists():
         return

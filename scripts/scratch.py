@@ -1,14 +1,14 @@
 # The scratch git repository in which the QEMU tree is laid out.
 #
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Run git on BUILD/qemu.git and its worktrees, and on nothing else."""
+"""Run git on HOME/qemu.git and its worktrees, and on nothing else."""
 
 import os
 import subprocess
 
 import ui
 
-REPO = ui.BUILD / 'qemu.git'
+REPO = ui.HOME / 'qemu.git'
 AUTHOR = {'NAME': 'qemu-pmu developers', 'EMAIL': 'qemu-pmu@localhost',
           'DATE': '2026-01-01T00:00:00Z'}
 

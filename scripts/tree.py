@@ -7,9 +7,10 @@
     accel/ hw/ include/ ...       --> overlay commit
     patches/series                --> one commit a patch --> BUILD/qemu/src
 
-The repository is BUILD/qemu.git; BUILD/qemu/src is where people edit and
-BUILD/stage where patches are applied, so that files that a new preparation
-does not change keep their time stamps and need no recompilation.
+The repository is HOME/qemu.git; BUILD/qemu/src is where people edit and
+HOME/stage where patches are applied, so that files that a new preparation
+does not change keep their time stamps and need no recompilation. HOME is BUILD
+of the first base; each later one has a BUILD below it.
 """
 
 import hashlib
@@ -20,16 +21,17 @@ import re
 import shutil
 
 import ui
+import base
 from base import bases, import_base
 from scratch import REPO, git, paths
 
 SRC = ui.BUILD / 'qemu' / 'src'
 STOCK = ui.BUILD / 'stock' / 'src'
-STAGE = ui.BUILD / 'stage'
-STATE = ui.BUILD / 'qemu' / 'prepared.json'
+STAGE = ui.HOME / 'stage'
 PATCHES = ui.ROOT / 'patches'
-OVERLAY_ROOTS = ('accel', 'hw', 'include', 'target', 'pc-bios', 'qapi', 'tests', 'docs')
+OVERLAY_ROOTS = ('accel', 'hw', 'include', 'target', 'pc-bios', 'qapi', 'stubs', 'tests', 'docs')
 OVERLAY = 'overlay: add the new files of qemu-pmu'
+
 
 def in_overlay(name):
     """Whether a file of this name is one of QEMU's new files, not an editor's litter.
@@ -51,8 +53,17 @@ def overlay_files():
                   and in_overlay(name := os.path.relpath(path, ui.ROOT)))
 
 
-def series():
-    """The patch files of patches/series, in order."""
+def folders(branch):
+    """Where the patches of a branch are looked for: its own folder, then older ones."""
+    known = list(bases())
+    return [PATCHES / name for name in reversed(known[1:known.index(branch) + 1])] + [PATCHES]
+
+
+def series(branch=None, where=0):
+    """The patch files that a branch needs, in order; an empty one says that it needs none.
+
+    where=1 leaves out the first folder: what the branch would take without patches of its own.
+    """
     try:
         lines = (PATCHES / 'series').read_text().splitlines()
     except FileNotFoundError:
@@ -61,23 +72,33 @@ def series():
     for name in names:
         if not (PATCHES / name).is_file():
             raise ui.Fail(f'patches/series names {name}, which does not exist')
-    return [PATCHES / name for name in names]
+    tops = folders(branch or base.branch())[where:]
+    found = [next(top / name for top in tops if (top / name).is_file()) for name in names]
+    return [path for path in found if path.stat().st_size]
 
 
-def stamp(base):
+def stamp(commit, files=None, patches=None):
     """A hash of all that determines the prepared tree."""
-    digest = hashlib.sha256(base.encode())
-    for path in [ui.ROOT / f for f in overlay_files()] + series():
+    digest = hashlib.sha256(commit.encode())
+    files = overlay_files() if files is None else files
+    for path in [ui.ROOT / f for f in files] + (patches or series()):
         data, mode = path.read_bytes(), os.access(path, os.X_OK)
         digest.update(f'\0{path.relative_to(ui.ROOT)}\0{mode}\0{len(data)}\0'.encode() + data)
     return digest.hexdigest()
 
 
-def state():
+def state(build=ui.BUILD):
     try:
-        return json.loads(STATE.read_text())
+        return json.loads((build / 'qemu/prepared.json').read_text())
     except (FileNotFoundError, ValueError):
         return None
+
+
+def write_state(commit, tip, version, source):
+    new = {'stamp': stamp(commit), 'base': commit, 'tip': tip, 'version': version,
+           'pinned': version == base.base()['version'], 'source': source}
+    ui.write(ui.BUILD / 'qemu/prepared.json', json.dumps(new, indent=1) + '\n')
+    return new
 
 
 # -- worktrees --------------------------------------------------------------
@@ -94,14 +115,14 @@ def checkout(folder, commit):
         git('checkout', '-q', '--force', '--detach', commit, cwd=folder)
 
 
-def edits():
-    """What the user changed in SRC since it was prepared: names of files."""
-    now = state()
-    if not now or not (SRC / '.git').exists():
+def edits(build=ui.BUILD):
+    """What the user changed in the source since it was prepared: names of files."""
+    now, src = state(build), build / 'qemu/src'
+    if not now or not (src / '.git').exists():
         return []
-    files = paths('diff', '-z', '--name-only', '--no-renames', now['tip'], cwd=SRC) + \
-        paths('ls-files', '-z', '--others', '--exclude-standard', cwd=SRC)
-    reworded = not files and git('rev-parse', 'HEAD', cwd=SRC) != now['tip']
+    files = paths('diff', '-z', '--name-only', '--no-renames', now['tip'], cwd=src) + \
+        paths('ls-files', '-z', '--others', '--exclude-standard', cwd=src)
+    reworded = not files and git('rev-parse', 'HEAD', cwd=src) != now['tip']
     return ['a commit message'] if reworded else sorted(files)
 
 
@@ -130,34 +151,50 @@ def stage(commit):
     checkout(STAGE, commit)
 
 
-def apply_series(commit, version):
+def am(patch, cwd=STAGE):
+    """Apply a patch as a commit, merging if its place has changed; returns (success, output)."""
+    done = git('am', '-3', '--keep-non-patch', '--keep-cr', '--committer-date-is-author-date',
+               patch, cwd=cwd, check=False)
+    return not done.returncode, (done.stdout + done.stderr).decode(errors='replace')
+
+
+def apply_series(commit, version, branch=None):
     """Apply the series on top of a commit in STAGE; returns the new tip."""
     stage(commit)
-    merged = 0
-    for patch in series():
-        done = git('am', '-3', '--keep-non-patch', '--keep-cr',
-                   '--committer-date-is-author-date', patch, cwd=STAGE, check=False)
-        out = (done.stdout + done.stderr).decode(errors='replace')
-        if done.returncode:
+    merged, made_for = 0, bases()[branch or base.branch()]['version']
+    for patch in series(branch):
+        good, out = am(patch)
+        if not good:
             ui.write(ui.LOGS / 'am.log', out)
             raise ui.Fail(f'{patch.name} does not apply to QEMU {version}',
-                          f'use QEMU {bases()["version"]} (--qemu-src DIR|TARBALL), or mend the '
-                          'patch', ui.LOGS / 'am.log')
+                          f'use QEMU {made_for} (--qemu-src DIR|TARBALL), or mend the '
+                          "patch: './pmu rebase'", ui.LOGS / 'am.log')
         merged += '3-way' in out
-    if version != bases()['version']:
-        ui.say(f'notice: the series was made for QEMU {bases()["version"]}; on {version} '
+    if version != made_for:
+        ui.say(f'notice: the series was made for QEMU {made_for}; on {version} '
                f'{merged} patches needed a 3-way merge')
     return git('rev-parse', 'HEAD', cwd=STAGE)
+
+
+def know_older_bases():
+    """Apply the series to the bases before this one: merges need the files that it makes there."""
+    for branch in list(bases())[:list(bases()).index(base.branch())]:
+        build = ui.HOME / (branch if branch != next(iter(bases())) else '')
+        commit, version = import_base((state(build) or {}).get('source'), branch)
+        ref = f'refs/tags/series/{stamp(commit, [], series(branch))}'
+        if git('rev-parse', '-q', '--verify', ref, check=False).returncode:
+            with ui.Step(f'apply the series to QEMU {version}'):
+                git('update-ref', ref, apply_series(commit, version, branch))
 
 
 def prepare(qemu_src=None, discard=False):
     """Bring BUILD/qemu/src up to date; a no-op if nothing changed."""
     ui.BUILD.mkdir(parents=True, exist_ok=True)
-    with ui.lock(ui.BUILD / 'lock', 'preparing the source'):
+    with ui.lock(ui.HOME / 'lock', 'preparing the source'):
         old = state()
         source = os.path.abspath(qemu_src) if qemu_src else remembered_source()
-        base, version = import_base(source)
-        new_stamp = stamp(base)
+        commit, version = import_base(source)
+        new_stamp = stamp(commit)
         if old and old['stamp'] == new_stamp and (SRC / '.git').exists() and not discard:
             return old
         changed = edits()
@@ -166,16 +203,17 @@ def prepare(qemu_src=None, discard=False):
                 f'{ui.show(SRC)} has edits that were not exported ({len(changed)} files, '
                 f'{changed[0]} first), and the project changed too',
                 "'./pmu export' keeps them, './pmu prepare --discard' drops them")
-        tip = apply_series(overlay_commit(base), version)
-        new = {'stamp': new_stamp, 'base': base, 'tip': tip, 'version': version,
-               'pinned': version == bases()['version'], 'source': source}
+        know_older_bases()
+        tip = apply_series(overlay_commit(commit), version)
         # Half a checkout would look like edits.
         with ui.uninterrupted():
             if discard and (SRC / '.git').exists():
                 git('clean', '-qfd', cwd=SRC)
             checkout(SRC, tip)
-            ui.write(STATE, json.dumps(new, indent=1) + '\n')
-        ui.say(f'QEMU {version} with {len(series())} patches and '
+            new = write_state(commit, tip, version, source)
+        own = sum(path.parent != PATCHES for path in series())
+        ui.say(f'QEMU {version} with {len(series())} patches'
+               f'{f" ({own} of patches/{ui.BASE})" if ui.BASE else ""} and '
                f'{len(overlay_files())} new files is in {ui.show(SRC)}')
         return new
 
@@ -188,6 +226,6 @@ def remembered_source():
 def prepare_stock(qemu_src=None):
     """The unpatched base, beside the custom tree."""
     now = prepare(qemu_src)
-    with ui.lock(ui.BUILD / 'lock', 'preparing the source'):
+    with ui.lock(ui.HOME / 'lock', 'preparing the source'):
         checkout(STOCK, now['base'])
     return now

@@ -21,11 +21,21 @@ import time
 import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BUILD = pathlib.Path(os.environ.get('QEMU_PMU_BUILD') or ROOT / 'build').absolute()
+HOME = pathlib.Path(os.environ.get('QEMU_PMU_BUILD') or ROOT / 'build').absolute()
 CACHE = pathlib.Path(os.environ.get('XDG_CACHE_HOME') or
                      pathlib.Path.home() / '.cache').absolute() / 'qemu-pmu'
-LOGS = BUILD / 'logs'
 ELSEWHERE = 'set QEMU_PMU_BUILD and XDG_CACHE_HOME to other folders'
+
+
+def use_base(name):
+    """Work on a QEMU release of bases.toml ('' for the first one), in a folder of its own."""
+    global BASE, BUILD, LOGS
+    BASE, BUILD = name, HOME / name
+    LOGS = BUILD / 'logs'
+    os.environ['QEMU_PMU_BASE'] = name
+
+
+use_base(os.environ.get('QEMU_PMU_BASE', ''))
 
 
 class Fail(Exception):

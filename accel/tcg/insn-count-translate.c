@@ -24,12 +24,14 @@
  * @add_last: the addition to word 0 of the last instruction, which may overdraw
  *            the budget; NULL if the block may not
  * @units: units of the instructions so far
+ * @delayed: what follows is the path of an exception of an earlier instruction
  */
 typedef struct InsnCountGen {
     uint64_t insn[TCG_MAX_INSNS][INSN_COUNT_WORDS];
     TCGOp *add[INSN_COUNT_WORDS];
     TCGOp *add_last;
     unsigned units;
+    bool delayed;
 } InsnCountGen;
 
 static __thread InsnCountGen *gen;
@@ -100,7 +102,7 @@ void translator_insn_counts(DisasContextBase *db, unsigned units,
 
 void translator_insn_not_retired(const DisasContextBase *db)
 {
-    if (translator_counts(db)) {
+    if (translator_counts(db) && !gen->delayed) {
         memset(insn_count_of_current(db), 0, sizeof(gen->insn[0]));
     }
 }
@@ -219,15 +221,36 @@ void translator_count_here_i64(const DisasContextBase *db, unsigned word,
     }
 }
 
-void translator_insn_again(const DisasContextBase *db)
+/* Emit code that takes back what instruction @n of the block on adds */
+static void insn_count_gen_again(const DisasContextBase *db, int n)
 {
     unsigned i;
 
     for (i = 0; i < insn_count_gen_ops()->words; i++) {
         if (insn_count_block_adds(db, i)) {
-            insn_count_gen_add(db, i, -insn_count_of_current(db)[i], NULL,
-                               NULL);
+            uint64_t sum = 0;
+            int insn;
+
+            for (insn = n; insn <= db->num_insns; insn++) {
+                sum += gen->insn[insn - 1][i];
+            }
+            insn_count_gen_add(db, i, -sum, NULL, NULL);
         }
+    }
+}
+
+void translator_insn_again(const DisasContextBase *db)
+{
+    if (translator_counts(db) && !gen->delayed) {
+        insn_count_gen_again(db, db->num_insns);
+    }
+}
+
+void translator_insns_again(const DisasContextBase *db, int n)
+{
+    if (translator_counts(db)) {
+        insn_count_gen_again(db, n);
+        gen->delayed = true;
     }
 }
 
@@ -244,6 +267,7 @@ void insn_count_block_begin(const DisasContextBase *db)
             gen = g_new(InsnCountGen, 1);
         }
         gen->units = 0;
+        gen->delayed = false;
     }
 }
 

@@ -14,6 +14,7 @@
 #include "exec/cpu-common.h"
 #include "internal-common.h"
 #include "qemu/main-loop.h"
+#include "qemu/pmu-compat.h"
 #include "system/tcg.h"
 #include "tcg/tcg.h"
 
@@ -351,7 +352,7 @@ static void insn_count_sums_of_tb(TranslationBlock *tb,
     unsigned i, j;
 
     for (i = 0; i < tb->icount; i++) {
-        for (j = 0; j < tcg_ctx->insn_start_words; j++) {
+        for (j = 0; j < INSN_START_WORDS; j++) {
             decode_sleb128(&p);
         }
         insn_count_decode(tb, &p, ahead);
@@ -491,7 +492,7 @@ int insn_count_ahead(uintptr_t host_pc, uint64_t *ahead)
     if (in_code_gen_buffer((const void *)(host_pc - tcg_splitwx_diff))) {
         TranslationBlock *tb = tcg_tb_lookup(host_pc);
 
-        tcg_debug_assert(tcg_ctx->insn_start_words <= ARRAY_SIZE(data));
+        tcg_debug_assert(INSN_START_WORDS <= ARRAY_SIZE(data));
         if (tb && (tb_cflags(tb) & CF_INSN_COUNT) &&
             cpu_unwind_data_from_tb(tb, host_pc, data, ahead) >= 0) {
             return tb->count_domain;

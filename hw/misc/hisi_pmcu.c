@@ -41,7 +41,6 @@
 
 #include "qemu/osdep.h"
 #include "hw/misc/hisi_pmcu.h"
-#include "exec/address-spaces.h"
 #include "hw/core/cpu.h"
 #include "hw/irq.h"
 #include "hw/qdev-properties.h"
@@ -51,6 +50,7 @@
 #include "qemu/error-report.h"
 #include "qemu/log.h"
 #include "qemu/module.h"
+#include "qemu/pmu-compat.h"
 #include "system/dma.h"
 #include "target/arm/multiprocessing.h"
 #include "trace.h"
@@ -1142,7 +1142,7 @@ static const Property hisi_pmcu_properties[] = {
                      MemoryRegion *),
 };
 
-static void hisi_pmcu_class_init(ObjectClass *klass, void *data)
+static void hisi_pmcu_class_init(ObjectClass *klass, ClassInitData *data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);
     ResettableClass *rc = RESETTABLE_CLASS(klass);

@@ -14,6 +14,7 @@
 #include "qapi/error.h"
 #include "qapi/visitor.h"
 #include "qemu/datadir.h"
+#include "qemu/pmu-compat.h"
 #include "qobject/qlist.h"
 #include "trace.h"
 
@@ -504,7 +505,7 @@ static const Property pnv_imc_properties[] = {
     DEFINE_PROP_STRING("catalog", PnvImc, catalog),
 };
 
-static void pnv_imc_class_init(ObjectClass *klass, void *data)
+static void pnv_imc_class_init(ObjectClass *klass, ClassInitData *data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);
     ResettableClass *rc = RESETTABLE_CLASS(klass);
@@ -599,7 +600,7 @@ static hwaddr pnv_imc_quad_base_p10(unsigned core)
     return PNV10_XSCOM_EQ_BASE(core);
 }
 
-static void pnv_imc_p9_class_init(ObjectClass *klass, void *data)
+static void pnv_imc_p9_class_init(ObjectClass *klass, ClassInitData *data)
 {
     PnvImcClass *ic = PNV_IMC_CLASS(klass);
 
@@ -610,7 +611,7 @@ static void pnv_imc_p9_class_init(ObjectClass *klass, void *data)
     ic->quad_base = pnv_imc_quad_base_p9;
 }
 
-static void pnv_imc_p10_class_init(ObjectClass *klass, void *data)
+static void pnv_imc_p10_class_init(ObjectClass *klass, ClassInitData *data)
 {
     PnvImcClass *ic = PNV_IMC_CLASS(klass);
 

@@ -19,7 +19,6 @@
 #ifndef PPC_PNV_IMC_INTERNAL_H
 #define PPC_PNV_IMC_INTERNAL_H
 
-#include "exec/memory.h"
 #include "hw/misc/pmu-synthetic.h"
 #include "hw/ppc/pnv_chip.h"
 #include "hw/sysbus.h"

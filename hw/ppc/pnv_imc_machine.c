@@ -9,11 +9,11 @@
 #include "qemu/osdep.h"
 #include "hw/ppc/pnv_imc.h"
 #include "pnv_imc_internal.h"
-#include "exec/address-spaces.h"
 #include "hw/ppc/fdt.h"
 #include "qapi/error.h"
 #include "qemu/error-report.h"
 #include "qemu/units.h"
+#include "system/dma.h"
 #include <libfdt.h>
 
 /*

@@ -16,8 +16,7 @@
 
 #include "qemu/osdep.h"
 #include "pnv_imc_internal.h"
-#include "exec/address-spaces.h"
-#include "exec/memory.h"
+#include "system/dma.h"
 
 bool pnv_imc_map(MemoryRegionCache *cache, hwaddr addr, hwaddr size)
 {

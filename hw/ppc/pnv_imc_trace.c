@@ -49,7 +49,6 @@
 
 #include "qemu/osdep.h"
 #include "pnv_imc_internal.h"
-#include "exec/memory.h"
 #include "hw/ppc/pnv_core.h"
 #include "hw/ppc/ppc.h"
 #include "qemu/bswap.h"

@@ -42,6 +42,10 @@ static inline void translator_insn_again(const DisasContextBase *db)
 {
 }
 
+static inline void translator_insns_again(const DisasContextBase *db, int n)
+{
+}
+
 static inline void translator_count_here(const DisasContextBase *db,
                                          unsigned word, uint64_t lanes)
 {
@@ -102,6 +106,13 @@ void translator_insn_not_retired(const DisasContextBase *db);
  * again. What it adds must be known before.
  */
 void translator_insn_again(const DisasContextBase *db);
+
+/*
+ * From tb_stop: emit code for a path on which instruction @n of the block, from
+ * 1 on, and those after it have not retired. Instructions that do not retire
+ * afterwards on this path are these.
+ */
+void translator_insns_again(const DisasContextBase *db, int n);
 
 /*
  * Emit code that adds to lanes what is known only at run time. Nothing may

@@ -37,8 +37,9 @@ uint32_t pmu_visible_counters(CPUARMState *env)
 
 uint64_t pmu_visible_read(CPUARMState *env, const ARMCPRegInfo *ri)
 {
-    uint64_t value = cpreg_field_is_64bit(ri) ? CPREG_FIELD64(env, ri)
-                                              : CPREG_FIELD32(env, ri);
+    uint64_t value = ri->opc2 == 3 ? env->cp15.c9_pmovsr :
+                     ri->crm == 12 ? env->cp15.c9_pmcnten :
+                                     env->cp15.c9_pminten;
 
     return value & pmu_counter_mask(env);
 }

@@ -26,7 +26,7 @@
 #include "internals.h"
 #include "pmu-internal.h"
 #include "qemu/main-loop.h"
-#include "system/cpu-timers.h"
+#include "qemu/pmu-compat.h"
 #include "system/tcg.h"
 #ifdef CONFIG_TCG
 #include "tcg/tcg.h"

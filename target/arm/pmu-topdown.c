@@ -28,6 +28,7 @@
 #include "qemu/osdep.h"
 #include "cpu.h"
 #include "pmu-internal.h"
+#include "cpu-features.h"
 
 #define TAKEN_PER_MISPREDICT    64
 #define OPS_PER_MISPREDICT      16

@@ -9,7 +9,6 @@
 #ifndef HW_ARM_VIRT_PMCU_H
 #define HW_ARM_VIRT_PMCU_H
 
-#include "exec/memory.h"
 #include "hw/acpi/aml-build.h"
 #include "hw/arm/virt.h"
 

@@ -17,7 +17,7 @@
 #include "accel/tcg/insn-count.h"
 #include "hw/i386/apic.h"
 #include "qemu/main-loop.h"
-#include "system/cpu-timers.h"
+#include "qemu/pmu-compat.h"
 #include "target/i386/trace.h"
 #include "pmu-internal.h"
 
@@ -289,7 +289,7 @@ void x86_pmu_deliver(X86CPU *cpu)
         if (cpu->apic_state) {
             BQL_LOCK_GUARD();
             x86_pmu_trace_interrupt(cpu);
-            apic_deliver_pmi(cpu->apic_state);
+            apic_deliver_pmi(DEVICE(cpu->apic_state));
         }
         /* The accelerator may have counted only for the deadline of this */
         x86_pmu_reconfigure(cpu);

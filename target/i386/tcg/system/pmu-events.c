@@ -39,7 +39,7 @@
 #include "cpu.h"
 #include "accel/tcg/insn-count.h"
 #include "qemu/host-utils.h"
-#include "system/cpu-timers.h"
+#include "qemu/pmu-compat.h"
 #include "pmu-internal.h"
 
 /* For SOURCE_FORMULA: what the event counts */

@@ -19,7 +19,7 @@
 #include "monitor/hmp.h"
 #include "monitor/monitor.h"
 #include "qapi/error.h"
-#include "qapi/qapi-commands-pmu-target.h"
+#include "qapi/qapi-commands-pmu.h"
 #include "system/tcg.h"
 #include "target/i386/trace.h"
 #include "pmu-internal.h"

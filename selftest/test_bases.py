@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A second base: its own build folder and patches, and how the series gets there."""
+
+import shutil
+
+from fixtures import FILES, MERGED, MESON, PATCH_NAME, QEMU, TreeTest, one_line, read, write
+
+# It merges, it conflicts, and it has what the patch adds.
+NEAR = '# new line\n' * 3 + MESON
+FAR = MESON.replace('dev10', 'other10').replace('dev11', 'other11')
+RESOLVED = FAR.replace("('other10.c'))\n", "('other10.c'))\nsystem_ss.add(files('new.c'))\n")
+
+
+class Bases(TreeTest):
+    def setUp(self):
+        super().setUp()
+        self.root = self.project.root
+        self.own = self.root / 'patches/10.2' / PATCH_NAME
+        self.later, self.first_src = self.project.top / 'later', self.src
+        self.src = self.project.build / '10.2/qemu/src'
+        self.prepare()
+
+    def stock(self, meson):
+        write(self.later, {**QEMU, 'VERSION': '10.2.2\n', 'hw/misc/meson.build': meson})
+
+    def second(self, ok=True):
+        return self.prepare(self.later, ok,
+                            env=dict(self.project.env, QEMU_PMU_BASE='10.2'))
+
+    def pmu(self, command, *args, ok=True):
+        done = self.project.pmu(command, '--base', '10.2', *args)
+        if ok:
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done
+
+    def rebase(self, meson):
+        """Start a rebase that stops at the only patch."""
+        self.stock(meson)
+        return self.pmu('rebase', '--qemu-src', self.later, ok=False)
+
+    def resolve(self, text=RESOLVED):
+        write(self.src, {'hw/misc/meson.build': text})
+        return self.pmu('rebase', '--continue')
+
+    def test_merge(self):
+        """patches of the first base merge into the second, which is laid out beside it"""
+        before = read(self.first_src)
+        self.stock(NEAR)
+        done = self.second()
+        self.assertIn('QEMU 10.2.2 with 1 patches (0 of patches/10.2) and 2 new files', done.stderr)
+        wanted = {**QEMU, **FILES, 'VERSION': '10.2.2\n',
+                  'hw/misc/meson.build': '# new line\n' * 3 + MERGED}
+        self.assertEqual({n: c for n, (c, _) in read(self.src).items()},
+                         {n: t.encode() for n, t in wanted.items()})
+        self.assertEqual(read(self.first_src), before)
+
+    def test_merge_twice(self):
+        """a patch of a file that an earlier patch changes merges too, in a new build"""
+        write(self.first_src, {'hw/misc/meson.build': MERGED.replace(
+            "files('new.c')", "files('new.c', 'more.c')")})
+        done = self.project.pmu('export', '--new-patch', 'hw/misc: more')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        # All but the note where the first base's source is
+        for name in ('qemu.git', 'stage', 'qemu/src'):
+            shutil.rmtree(self.project.build / name)
+        self.stock(NEAR)
+        self.second()
+        self.assertIn("files('new.c', 'more.c')", (self.src / 'hw/misc/meson.build').read_text())
+
+    def test_conflict(self):
+        """a patch that does not merge is named, with the command that helps"""
+        self.stock(FAR)
+        one_line(self, self.second(ok=False), 1, PATCH_NAME, 'QEMU 10.2.2', './pmu rebase')
+
+    def test_rebase(self):
+        """a rebase stops with markers, goes on when they are resolved, and gives an own patch"""
+        done = self.rebase(FAR)
+        one_line(self, done, 1, f'patches/{PATCH_NAME} does not merge', '--base 10.2 --continue')
+        self.assertIn('<<<<<<<', (self.src / 'hw/misc/meson.build').read_text())
+        self.assertRegex(done.stdout, r'hw/misc/meson\.build:\d+\n')
+        one_line(self, self.pmu('rebase', '--continue', ok=False), 1, 'meson.build:',
+                 'conflict marker')
+        one_line(self, self.pmu('rebase', ok=False), 1, 'not finished', '--continue', '--discard')
+        self.resolve()
+        kept = (self.root / 'patches' / PATCH_NAME).read_bytes()
+        self.pmu('export')
+        self.assertIn("\n other10", self.own.read_text().replace("\n system_ss.add(files('", '\n '))
+        self.assertIn("\n+system_ss.add(files('new.c'))\n", self.own.read_text())
+        self.assertEqual((self.root / 'patches' / PATCH_NAME).read_bytes(), kept)
+        wanted = read(self.src)
+        write(self.root, {'hw/misc/new.c': 'int newer;\n'})
+        self.second()
+        self.assertEqual({**read(self.src), 'hw/misc/new.c': 0}, {**wanted, 'hw/misc/new.c': 0})
+        self.prepare()
+        self.assertEqual((self.first_src / 'hw/misc/meson.build').read_text(), MERGED)
+
+    def test_own_patch(self):
+        """a later base takes the patch of its folder, and export removes one that is the same"""
+        self.rebase(FAR)
+        self.resolve()
+        self.pmu('export')
+        self.stock(NEAR)
+        self.own.write_text((self.root / 'patches' / PATCH_NAME).read_text().replace(
+            'It plugs', 'Here it plugs'))
+        self.assertIn('1 of patches/10.2', self.second().stderr)
+        self.pmu('export')
+        self.assertFalse(self.own.exists())
+
+    def test_not_needed(self):
+        """a patch of which nothing is left is empty from then on, and is not applied"""
+        self.rebase(FAR)
+        self.resolve(FAR)
+        self.assertEqual(self.own.read_bytes(), b'')
+        self.pmu('export')
+        self.assertEqual(self.own.read_bytes(), b'')
+        write(self.root, {'hw/misc/new.c': 'int newer;\n'})
+        self.assertIn('with 0 patches', self.second().stderr)
+
+    def test_verify(self):
+        """verify checks the second base's own patches: strict, listed, the same when exported"""
+        write(self.root, {'hw/misc/new.c': '/* see new-test.c */\n'})
+        write(self.root, {'tests/qtest/new-test.c': '/* new.c */\n'})
+        self.rebase(FAR)
+        self.resolve()
+        self.pmu('export')
+        self.assertIn('ok 4 - 1 patches of QEMU 10.2 change 1 lines', self.pmu('verify').stdout)
+        text = self.own.read_text()
+        for rule, name, new in (
+                ('every patch is in patches/series', 'patches/10.2/0002-x.patch', text),
+                ('every patch applies without offset', f'patches/10.2/{PATCH_NAME}',
+                 text.replace('@@ -9,6 +9,7 @@', '@@ -8,6 +8,7 @@')),
+                ('applying and exporting gives the same', f'patches/10.2/{PATCH_NAME}',
+                 text.replace('Date: Thu, 1', 'Date: Thu,  1'))):
+            with self.subTest(rule):
+                write(self.root, {name: new})
+                done = self.pmu('verify', ok=False)
+                self.assertEqual(done.returncode, 1, done.stdout)
+                self.assertIn(f'- {rule}', '\n'.join(
+                    l for l in done.stdout.splitlines() if l.startswith('not ok')))
+                write(self.root, {name: None if '0002' in name else text})
+
+    def test_mistakes(self):
+        """an unknown base, a source of another one, and a new patch on a later one are refused"""
+        one_line(self, self.project.pmu('build', '--base', '9.9'), 2, '--base')
+        one_line(self, self.project.pmu('rebase'), 2, '--base')
+        one_line(self, self.pmu('rebase', '--continue', ok=False), 1, 'no rebase')
+        one_line(self, self.pmu('rebase', '--qemu-src', self.qemu, ok=False), 1, 'is QEMU 10.0.13')
+        self.stock(NEAR)
+        self.second()
+        one_line(self, self.pmu('export', '--new-patch', 'x: y', ok=False), 1, 'first base')
+
+    def test_clean(self):
+        """clean removes one base, or all, and neither if it has edits"""
+        self.stock(NEAR)
+        self.second()
+        write(self.src, {'VERSION': 'my edit\n'})
+        for base in ((), ('--base', '10.2')):
+            one_line(self, self.project.pmu('clean', *base), 1, '10.2/qemu/src', 'export')
+        write(self.src, {'VERSION': '10.2.2\n'})
+        self.pmu('clean')
+        self.assertFalse((self.project.build / '10.2').exists())
+        self.assertTrue(self.first_src.exists())
