@@ -280,10 +280,9 @@ def checks(stock):
     style = []
     script = ['perl', 'scripts/checkpatch.pl', '--no-tree', '--terse', '--no-summary',
               '--no-signoff']
-    work = [script + [str(p)] for p in own]
-    work += [script + ['-f', n] for n in files if n.endswith(('.c', '.h', '.py', '.S', '.inc'))]
-    for cmd in work:
-        done = subprocess.run(cmd, cwd=STAGE, capture_output=True, text=True, env=ENV)
+    code = [n for n in files if n.endswith(('.c', '.h', '.py', '.S', '.inc'))]
+    for args in filter(None, (own, code and ['-f', *code])):
+        done = subprocess.run([*script, *args], cwd=STAGE, capture_output=True, text=True, env=ENV)
         style += [l for l in (done.stdout + done.stderr).splitlines() if l.strip()]
     yield "QEMU's checkpatch finds nothing", style
 

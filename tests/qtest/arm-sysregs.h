@@ -24,11 +24,14 @@
 
 #define MDSCR_EL1       0x100240
 #define OSLAR_EL1       0x101080
+#define ID_AA64PFR1_EL1 0x180420
+#define GCSCRE0_EL1     0x182540
 #define CPACR_EL1       0x181040
 #define PMINTENSET_EL1  0x189e20
 #define PMINTENCLR_EL1  0x189e40
 #define PMMIR_EL1       0x189ec0
 #define CONTEXTIDR_EL1  0x18d020
+#define GCSPR_EL0       0x1b2520
 #define PMCR_EL0        0x1b9c00
 #define PMCNTENSET_EL0  0x1b9c20
 #define PMCNTENCLR_EL0  0x1b9c40

@@ -196,6 +196,14 @@ static const uint32_t el0_a32_undef[] = {
     0xe320f000,     /*     nop */
 };
 
+static const uint32_t el0_gcs[] = {
+    0xd503201f,     /*     nop */
+    0xd52b7725,     /*     gcspopm x5 */
+    0xd503201f,     /*     nop */
+    0xd503201f,     /*     nop */
+    0xd4000001,     /*     svc #0 */
+};
+
 static const uint32_t off_and_on[] = {
     0xd2800024,     /*     mov x4, #1 */
     0xd503201f,     /*     nop */
@@ -330,6 +338,9 @@ static const struct {
     /* R3: CMP only */
     { "a32-undef", EL0(el0_a32_undef), VECTOR(vector_to_el1),
       .arg = SPSR_EL0_32, .expect = 6 + 1 + 4 },
+    /* R3: an exception that QEMU raises at the end of the block; NOP only */
+    { "gcs", EL0(el0_gcs), VECTOR(vector_to_el1),
+      .arg = SPSR_EL0_64, .expect = 6 + 1 + 4 },
 };
 
 static Pmcu count_init(const char *args)
@@ -337,6 +348,20 @@ static Pmcu count_init(const char *args)
     g_autofree char *all = g_strdup_printf("-cpu max %s", args);
 
     return guest_init(all);
+}
+
+/* Let EL0 have a control stack whose top is no valid record; false if no GCS */
+static bool gcs_setup(const Pmcu *p)
+{
+    const uint32_t record[] = { 1, 0 };
+
+    if (!extract64(guest_read(p, 0, ID_AA64PFR1_EL1), 44, 4)) {
+        return false;
+    }
+    guest_put(p, EL0_CODE(0) + 0x100, record, ARRAY_SIZE(record));
+    guest_write(p, 0, GCSPR_EL0, EL0_CODE(0) + 0x100);
+    guest_write(p, 0, GCSCRE0_EL1, 1);
+    return true;
 }
 
 /* Let a counter count instructions */
@@ -363,6 +388,10 @@ static void test_exact(const void *args)
         bool step = g_str_has_suffix(exact[i].name, "step") ||
                     g_str_has_prefix(exact[i].name, "step");
 
+        if (g_str_equal(exact[i].name, "gcs") && !gcs_setup(&p)) {
+            g_test_message("this QEMU has no FEAT_GCS");
+            continue;
+        }
         for (int v = VECTOR_EL1; v <= VECTOR_EL0_32; v += 0x200) {
             guest_put(&p, GUEST_VECTORS(0) + v, exact[i].vector,
                       exact[i].vector_n);
