@@ -1,7 +1,8 @@
-# Fuzzing of the devices with QEMU's generic fuzzer.
+# Fuzzing of the devices with QEMU's generic fuzzer, and of what reads files.
 #
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`pmu fuzz`: random accesses to a device's registers, with random memory behind its DMA.
+"""`pmu fuzz`: random accesses to a device's registers, with random memory behind its DMA;
+random flash images, and random catalogs of events.
 
 The build has clang's libFuzzer, and its sanitizers for addresses and undefined behaviour.
 An input that ends QEMU becomes a list of qtest commands, from which a regression test is made.
@@ -11,6 +12,7 @@ import concurrent.futures
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import typing
 
@@ -24,17 +26,20 @@ SEEDS = ui.ROOT / 'selftest' / 'corpus'
 
 
 class Target(typing.NamedTuple):
-    arch: str
-    args: str           # QEMU's
-    objects: str        # patterns of QOM types and memory regions: what is accessed
+    program: str
+    args: str = ''      # QEMU's; none for a program that is no QEMU
+    objects: str = ''   # patterns of QOM types and memory regions: what is accessed
 
 
 # The network always has a timer: without one, the fuzzer fails when it steps the clock.
 TIMER = '-nodefaults -netdev user,id=net0'
+POWER = f'-m 1280M -smp 2 {TIMER}'
 TARGETS = {
-    'pmcu': Target('aarch64', f'-M virt,pmcu=on -cpu max -smp 4 {TIMER}', 'hisi-pmcu'),
-    'imc9': Target('ppc64', f'-M powernv9,imc=on -m 1280M -smp 2 {TIMER}', 'pnv-imc* xscom*'),
-    'imc10': Target('ppc64', f'-M powernv10,imc=on -m 1280M -smp 2 {TIMER}', 'pnv-imc* xscom*'),
+    'pmcu': Target('qemu-fuzz-aarch64', f'-M virt,pmcu=on -cpu max -smp 4 {TIMER}', 'hisi-pmcu'),
+    'imc9': Target('qemu-fuzz-ppc64', f'-M powernv9,imc=on {POWER}', 'pnv-imc* xscom*'),
+    'imc10': Target('qemu-fuzz-ppc64', f'-M powernv10,imc=on {POWER}', 'pnv-imc* xscom*'),
+    'pnor': Target(qemu.PNOR + 'fuzz-pnor'),
+    'catalog': Target(qemu.PNOR + 'fuzz-imc'),
 }
 
 
@@ -47,13 +52,14 @@ class Result(typing.NamedTuple):
 
 
 def environment(target):
-    return {**os.environ, 'QEMU_FUZZ_ARGS': target.args, 'QEMU_FUZZ_OBJECTS': target.objects,
-            'QEMU_AVOID_DOUBLE_FETCH': '1', 'ASAN_OPTIONS': 'detect_leaks=0'}
+    generic = {'QEMU_FUZZ_ARGS': target.args, 'QEMU_FUZZ_OBJECTS': target.objects,
+               'QEMU_AVOID_DOUBLE_FETCH': '1'} if target.args else {}
+    return {**os.environ, **generic, 'ASAN_OPTIONS': 'detect_leaks=0'}
 
 
 def command(target, *args):
-    return [str(qemu.binary(f'qemu-fuzz-{target.arch}', KIND)), '--fuzz-target=generic-fuzz',
-            *map(str, args)]
+    generic = ['--fuzz-target=generic-fuzz'] if target.args else []
+    return [str(qemu.binary(target.program, KIND)), *generic, *map(str, args)]
 
 
 def read(log, ours, crashes=()):
@@ -76,10 +82,12 @@ def fuzz(name, seconds):
     corpus.mkdir(parents=True, exist_ok=True)
     for old in folder.glob('crash-*'):
         old.unlink()
-    seeds = [SEEDS / name] if (SEEDS / name).is_dir() else []
+    if (SEEDS / f'{name}.tar.xz').exists():
+        shutil.unpack_archive(SEEDS / f'{name}.tar.xz', corpus)
     with open(log, 'wb') as out:
-        subprocess.run(command(target, f'-max_total_time={seconds}', '-timeout=60', '-max_len=4096',
-                               '-rss_limit_mb=8192', f'-artifact_prefix={folder}/', corpus, *seeds),
+        subprocess.run(command(target, f'-max_total_time={seconds}', '-timeout=60',
+                               f'-max_len={4096 if target.args else 1 << 18}',
+                               '-rss_limit_mb=8192', f'-artifact_prefix={folder}/', corpus),
                        stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment(target),
                        cwd=qemu.folder(KIND))
     found = sorted(p for p in folder.iterdir() if p.is_file() and
@@ -104,12 +112,24 @@ def as_qtest(name, crash):
     return path
 
 
+def again(name, crash):
+    """The command line that does what an input does."""
+    target = TARGETS[name]
+    if not target.args:
+        return f'{ui.show(qemu.binary(target.program, KIND))} {ui.show(crash)}'
+    return (f'{target.program.replace("fuzz", "system")} {target.args} -display none '
+            f'-accel qtest -qtest stdio < {ui.show(as_qtest(name, crash))}')
+
+
 def keep(name):
     """Put the fewest inputs that cover what the corpus does into the project."""
-    target, seeds = TARGETS[name], SEEDS / name
-    seeds.mkdir(parents=True, exist_ok=True)
-    ui.run(command(target, '-merge=1', seeds, WORK / name / 'corpus'), f'fuzz-merge-{name}.log',
+    target, kept = TARGETS[name], WORK / name / 'kept'
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir()
+    ui.run(command(target, '-merge=1', kept, WORK / name / 'corpus'), f'fuzz-merge-{name}.log',
            f'{name}: merging the corpus', env=environment(target), cwd=qemu.folder(KIND))
+    SEEDS.mkdir(exist_ok=True)
+    shutil.make_archive(str(SEEDS / name), 'xztar', kept)
 
 
 def selected(names):
@@ -136,10 +156,7 @@ def run(names, seconds, keep_corpus=False):
         for message in result.undefined:
             print(f'  {message}')
         for crash in result.crashes:
-            path = as_qtest(name, crash)
-            print(f'  {ui.show(crash)}; to see it again:\n'
-                  f'  qemu-system-{TARGETS[name].arch} {TARGETS[name].args} -display none '
-                  f'-accel qtest -qtest stdio < {ui.show(path)}')
+            print(f'  {ui.show(crash)}; to see it again:\n  {again(name, crash)}')
         if keep_corpus:
             keep(name)
     return 1 if bad else 0

@@ -294,14 +294,14 @@ def parser():
     sub.add_argument('names', nargs='*', metavar='BENCHMARK',
                      help='hisi_pmcu, arm, x86 or power (default: all)')
 
-    sub = command('fuzz', cmd_fuzz, 'throw random accesses at the devices, on a build with '
-                  'sanitizers', '[--time SECONDS] [--keep] [DEVICE]...')
+    sub = command('fuzz', cmd_fuzz, 'throw random accesses at the devices, and random bytes at '
+                  'what reads files, on a build with sanitizers', '[--time SECONDS] [--keep] [DEVICE]...')
     sub.add_argument('--time', metavar='SECONDS', type=positive(int), default=300,
                      help='for each device (default: 300)')
     sub.add_argument('--keep', action='store_true',
                      help='add the inputs that reach new code to selftest/corpus')
     sub.add_argument('names', nargs='*', metavar='DEVICE',
-                     help='pmcu, imc9 or imc10 (default: all)')
+                     help='pmcu, imc9, imc10, pnor or catalog (default: all)')
 
     sub = command('build', cmd_build, 'build the custom QEMU and print where it is',
                   '[--stock] [--qemu-src DIR|TARBALL]')

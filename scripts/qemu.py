@@ -97,7 +97,8 @@ def goals(kind):
     if kind == 'plugins':
         return ['qemu-system-x86_64', PLUGIN]
     if kind == 'fuzz':
-        return [*(f'qemu-fuzz-{target}' for target in FUZZED), PNOR + 'pnv-pnor-imc.bin']
+        return [*(f'qemu-fuzz-{target}' for target in FUZZED),
+                *(PNOR + name for name in ('fuzz-pnor', 'fuzz-imc', 'pnv-pnor-imc.bin'))]
     found = list(PROGRAMS)
     if kind == 'qemu':
         found += [f'qemu-system-{t}' for t in COMPILED]

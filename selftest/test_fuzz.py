@@ -38,4 +38,4 @@ class Fuzz(unittest.TestCase):
         done = functional.pmu('fuzz', 'nosuch')
         self.assertEqual((done.returncode, done.stdout), (2, ''))
         self.assertEqual(done.stderr, 'pmu: error: there is no device nosuch to fuzz; '
-                                      'there are pmcu, imc9, imc10\n')
+                                      'there are pmcu, imc9, imc10, pnor, catalog\n')

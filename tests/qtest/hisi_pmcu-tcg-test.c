@@ -740,6 +740,48 @@ static void test_migrate(void)
     qtest_quit(p.qts);
 }
 
+#include "hostile-stream.c.inc"
+
+#define CHANGED_ARGS    "-cpu max,pmu-counters=8 -smp 2 -m 64M"
+
+static bool try_load(const char *args, const char *file)
+{
+    g_autofree char *incoming = g_strdup_printf("%s -S -incoming defer", args);
+    Pmcu p = tcg_init(incoming);
+    bool loaded = pmcu_load(p.qts, file);
+
+    if (loaded) {
+        qtest_qmp_assert_success(p.qts, "{'execute': 'cont'}");
+        g_usleep(5000);
+        pmcu_read(&p, A_FSM_STATUS);
+        pmcu_break(&p);
+        pmcu_write(&p, A_INT_CLR, DONE | BRK);
+        qtest_system_reset(p.qts);
+    }
+    qtest_quit(p.qts);
+    return loaded;
+}
+
+/* The PMCU in the middle of a run, and counters of a CPU that works */
+static void test_migrate_changed(void)
+{
+    static const char *const prefixes[] = { "hisi-pmcu", "cpu/pmu", NULL };
+    static const uint32_t loop[] = { 0x14000000 };      /* b . */
+    Pmcu p = tcg_init(CHANGED_ARGS);
+    PmcuRun run = {
+        PMCU_RUN_DEFAULT, .ev_len = 16, .nr_pmu = 8, .nr_loop = 50,
+    };
+    g_autofree char *file = NULL;
+
+    pmcu_events(&p, EVENT_BASE, 16, EV_INST_RETIRED);
+    guest_start(&p, 0, 0, loop, ARRAY_SIZE(loop));
+    pmcu_start(&p, &run);
+    pmcu_wait_stored(&p, 1);
+    file = pmcu_save(p.qts);
+    qtest_quit(p.qts);
+    stream_torture(file, prefixes, try_load, CHANGED_ARGS);
+}
+
 /* PMCR.N and the reset value of HPMN follow pmu-counters. */
 static void test_pmu_counters(void)
 {
@@ -799,6 +841,7 @@ int main(int argc, char **argv)
                    test_comp_isolated);
     qtest_add_func("hisi_pmcu/tcg/icount-exact", test_icount);
     qtest_add_func("hisi_pmcu/tcg/live-migration", test_migrate);
+    qtest_add_func("hisi_pmcu/tcg/migrate-changed", test_migrate_changed);
     qtest_add_func("hisi_pmcu/tcg/pmu-counters", test_pmu_counters);
 
     return g_test_run();

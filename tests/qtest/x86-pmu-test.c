@@ -224,6 +224,24 @@ static void test_migrate(const void *data)
 }
 
 /* RESET, and so the start of the other QEMU, leaves GLOBAL_CTRL set. */
+#include "hostile-stream.c.inc"
+
+static void test_migrate_changed(const void *data)
+{
+    static const char *const prefixes[] = {
+        "cpu/tcg_pmu", "cpu/msr_architectural_pmu", NULL
+    };
+    const char *args = data;
+    Guest g = guest_init(args, 0);
+    g_autofree char *stream = NULL;
+
+    guest_start(&g, GUEST_CASE(migrate), 0, 0);
+    guest_wait_phase(&g, 1);
+    stream = guest_save(&g);
+    guest_quit(&g);
+    stream_torture(stream, prefixes, guest_try_load, args);
+}
+
 static void test_migrate_zero(void)
 {
     Guest g = guest_init(ICELAKE, 0);
@@ -889,6 +907,12 @@ int main(int argc, char **argv)
     qtest_add_data_func("x86-pmu/migrate", ICELAKE, test_migrate);
     qtest_add_data_func("x86-pmu/migrate-icount", ICELAKE " -icount shift=1",
                         test_migrate);
+    qtest_add_data_func("x86-pmu/migrate-changed/none", ICELAKE,
+                        test_migrate_changed);
+    qtest_add_data_func("x86-pmu/migrate-changed/static",
+                        ICELAKE ",pmu-model=static", test_migrate_changed);
+    qtest_add_data_func("x86-pmu/migrate-changed/precise",
+                        ICELAKE ",pmu-model=precise", test_migrate_changed);
     qtest_add_func("x86-pmu/migrate-zero", test_migrate_zero);
     qtest_add_func("x86-pmu/migrate-pending", test_migrate_pending);
     for (int i = 0; i < ARRAY_SIZE(mismatches); i++) {
