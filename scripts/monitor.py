@@ -5,6 +5,7 @@
 
 import contextlib
 import itertools
+import logging
 import os
 import select
 import socket
@@ -17,13 +18,19 @@ FOLDER = ui.BUILD / 'guests'
 PATIENCE = 20           # seconds that QEMU has to greet whoever connects
 
 
-def connect(address):
-    """QMP at a socket, or at its path: `cmd(name, **arguments)` executes a command."""
-    where = str(tree.SRC / 'python' / 'qemu')       # as `qmp`: `qemu` is a module of ours
+def library():
+    """The library qemu.qmp, here as `qmp`: `qemu` is a module of ours."""
+    where = str(tree.SRC / 'python' / 'qemu')
     if where not in sys.path:
         sys.path.append(where)
-    from qmp.legacy import QEMUMonitorProtocol
-    monitor = QEMUMonitorProtocol(address)
+        logging.getLogger('qmp').setLevel(logging.CRITICAL)     # its errors are exceptions, too
+    import qmp.legacy
+    return qmp
+
+
+def connect(address):
+    """QMP at a socket: `cmd(name, **arguments)` executes a command."""
+    monitor = library().legacy.QEMUMonitorProtocol(address)
     monitor.connect()
     return monitor
 
@@ -77,8 +84,11 @@ def of_guest(name=''):
         if not select.select([s], [], [], PATIENCE)[0]:
             raise ui.Fail(f'the monitor of {name or names[0]} does not answer',
                           'does another program use it?')
-        monitor = connect(s)
         try:
-            yield monitor
-        finally:
-            monitor.close()
+            monitor = connect(s)
+            try:
+                yield monitor
+            finally:
+                monitor.close()
+        except library().QMPError as error:
+            raise ui.Fail(str(error) or 'the guest has ended') from None

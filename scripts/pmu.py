@@ -155,6 +155,26 @@ def cmd_topdown(opt):
     return status
 
 
+def cmd_set(opt):
+    import monitor
+    import steer
+    with ui.scratch('set-') as scratch, monitor.of_guest(opt.guest) as qmp:
+        guest = steer.Guest(qmp, scratch)
+        if opt.events is not None:
+            for unit, event, _, _ in guest.catalog():
+                if opt.events.lower() in f'{unit}/{event}'.lower():
+                    print(f'{unit}/{event}')
+        elif opt.settings:
+            steer.assign(guest, opt.settings)
+        else:
+            steer.show(guest)
+
+
+def cmd_watch(opt):
+    import steer
+    steer.watch(opt.guest, opt.interval, opt.count, opt.only)
+
+
 def cmd_pnor(opt):
     import qemu
     if opt.list:
@@ -385,6 +405,28 @@ def parser():
     sub.add_argument('--svg', metavar='FILE', default='',
                      help='where to save the picture (default: topdown.svg in the build folder)')
     sub.add_argument('--json', metavar='FILE', default='', help='save the numbers, too')
+
+    sub = command('set', cmd_set, 'change the PMUs of a guest while it runs, or show what can be set',
+                  '[--guest NAME] [NAME[@N]=VALUE]... | --events TEXT')
+    sub.epilog = ('Of events of in-memory collection, a part of the name is enough if it is the only '
+                  'one. @N is for one CPU, die or chip. ./pmu boot says what the guest is called if '
+                  'there are several.')
+    sub.add_argument('--guest', metavar='NAME', default='', help='which, if several run: arm, x86-2')
+    sub.add_argument('--events', metavar='TEXT', help='list the events that have TEXT in their name')
+    sub.add_argument('settings', nargs='*', metavar='NAME[@N]=VALUE',
+                     help='a property, for example topdown-mix@1=70/10/10/10, faults=lose-done or '
+                          'nest-synthetic=MCS01*RD*PORT01=rate:40')
+
+    sub = command('watch', cmd_watch, 'show all counters of a guest while it runs',
+                  '[--only TEXT] [--interval SECONDS] [--count N] [GUEST]')
+    sub.add_argument('--only', metavar='TEXT', default='',
+                     help='only counters that have TEXT in their name or place')
+    sub.add_argument('--interval', metavar='SECONDS', type=positive(float), default=2,
+                     help='between two tables (default: 2)')
+    sub.add_argument('--count', metavar='N', type=positive(int), default=0,
+                     help='end after so many (default: when the guest ends)')
+    sub.add_argument('guest', nargs='?', metavar='GUEST', default='',
+                     help='which, if several run: arm, x86-2')
 
     sub = command('pnor', cmd_pnor, "put catalogs of IMC counters into powernv's flash image",
                   '--catalog ID=FILE... -o IMG [--base IMG] | --list IMG')

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`pmu set` and `pmu watch`: names, tables and counters, with a made-up monitor."""
+
+import contextlib
+import io
+import pathlib
+import struct
+import tempfile
+import unittest
+
+import steer
+import ui
+
+# A machine with two chips, whose properties are in the wrong order, as in QEMU's hash table
+CHILDREN = ('chip[1]', 'chip[0]', 'rtc')
+AREAS = {0: 0x3fd80000, 1: 0x7fd80000}
+CORE = 0x100000
+TREE = ''.join(f'  {base:016x}-{base + 0x3ffff:016x} (prio 1, i/o): pnv-imc-nest '
+               f'owner:{{dev path=/machine/chip[{chip}]/imc}}\n' for chip, base in AREAS.items())
+
+
+class Machine:
+    """Stands in for QEMU: `memory` is {address: 64-bit words by offset}."""
+
+    def __init__(self, memory=()):
+        self.memory, self.set = dict(memory), []
+
+    def cmd(self, command, **given):
+        return getattr(self, command.replace('-', '_'))(**given)
+
+    def qom_get(self, path, property):
+        if property == 'engines':
+            thread = {'counts': False, 'address': 0, 'posts': 0, 'pir': 4}
+            return [{'core': 3, 'counts': path == '/machine/chip[1]/imc', 'address': CORE,
+                     'threads': [thread]}]
+        return {'type': 'powernv9-machine'}.get(property, '')
+
+    def qom_list(self, path):
+        names = CHILDREN if path == '/machine' else ('imc',) if path.endswith(']') else \
+            ('nest-synthetic', 'core-add', 'uav')
+        return [{'name': name, 'type': ''} for name in names]
+
+    def query_commands(self):
+        return [{'name': 'qom-set'}]
+
+    def qom_set(self, **given):
+        self.set.append(tuple(given.values()))
+
+    def human_monitor_command(self, **given):
+        return TREE
+
+    def pmemsave(self, val, size, filename):
+        data = bytearray(size)
+        for offset, value in self.memory.get(val, {}).items():
+            struct.pack_into('>Q', data, offset, value)
+        pathlib.Path(filename).write_bytes(data)
+
+
+class Steer(unittest.TestCase):
+    def setUp(self):
+        temp = tempfile.TemporaryDirectory()
+        self.addCleanup(temp.cleanup)
+        # Of the public catalog: words of mcs01 and phb0 in units of 256 and 1, of a core 512
+        self.machine = Machine({
+            AREAS[0]: {0xd0: 3}, AREAS[1]: {0xd0: 5}, CORE: {0xa0: 2}})
+        self.guest = steer.Guest(self.machine, temp.name)
+        self.catalog = {(unit, event): (offset, scale)
+                        for unit, event, offset, scale in self.guest.catalog()}
+
+    def test_places(self):
+        """counters are read where the catalog has them, on the right chip, times their scale"""
+        [name] = [f'{unit}/{event}' for (unit, event), (offset, _) in self.catalog.items()
+                  if offset == 0xd0 and unit not in ('core', 'thread')]
+        core = {event: scale for (unit, event), (offset, scale) in self.catalog.items()
+                if unit == 'core' and offset == 0xa0}
+        scale = self.catalog[tuple(name.split('/'))][1]
+        self.assertEqual([(row.where, row.name, row.value) for row in steer.rows(self.guest)],
+                         [('chip 0', name, 3 * scale), ('chip 1', name, 5 * scale),
+                          *(('chip 1 core 3', event, 2 * unit) for event, unit in core.items())])
+        self.assertEqual(len(core), 1)
+
+    def test_set(self):
+        """a property is set on all chips, or on the one behind @; numbers are numbers"""
+        with contextlib.redirect_stdout(io.StringIO()):
+            steer.assign(self.guest, ['nest-synthetic@1=demo', 'uav=0x10'])
+        self.assertEqual(self.machine.set, [
+            ('/machine/chip[1]/imc', 'nest-synthetic', 'demo'),
+            ('/machine/chip[0]/imc', 'uav', 16), ('/machine/chip[1]/imc', 'uav', 16)])
+
+    def test_complete(self):
+        """a part of an event's name is enough if it is the only one; @N and offsets stay"""
+        full = 'mcs01/PM_MCS01_128B_RD_DISP_PORT01'
+        for given, found in (('MCS01_128B_RD*port01=rate:40', f'{full}=rate:40'),
+                             ('mcs01_128b_rd*port01@1=const:2', f'{full}@1=const:2'),
+                             (f'{full}=hash,0xd8=rate:1', f'{full}=hash,0xd8=rate:1'),
+                             ('nest_mcs01_imc/PM_MCS01_128B_RD_DISP_PORT01=hash',
+                              'nest_mcs01_imc/PM_MCS01_128B_RD_DISP_PORT01=hash'), ('demo', 'demo'),
+                             ('', '')):
+            self.assertEqual(self.guest.complete('nest-synthetic', given), found)
+        self.assertEqual(self.guest.complete('core-add', '32MHZ_CYC_USER=5'),
+                         'CPM_CS_32MHZ_CYC_USER=5')
+        self.assertEqual(self.guest.complete('faults', 'MCS01=x'), 'MCS01=x')
+
+    def test_mistakes(self):
+        """a setting that means nothing is refused with what there is, before any other is made"""
+        for setting, why in (('nope=1', 'with one of these names: topdown-mix'),
+                             ('uav', 'expected NAME=VALUE'), ('uav@2=1', 'nothing with this'),
+                             ('faults=x', 'nothing with this'),
+                             ('nest-synthetic=RD_DISP=hash', 'events have this: mcs01/'),
+                             ('nest-synthetic=XYZ=hash', 'XYZ: no such event')):
+            with self.assertRaisesRegex(ui.Fail, why):
+                steer.assign(self.guest, ['uav=1', setting])
+        self.assertEqual(self.machine.set, [])
+
+    def test_x86(self):
+        """general and fixed counters with their events, and metrics as a tree"""
+        counter = {'name': 'fixed3', 'event': 'TOPDOWN.SLOTS', 'value': 1000, 'state': 'counting'}
+        cpus = [{'cpu-index': 0, 'kind': 'off'},
+                {'cpu-index': 1, 'kind': 'emulated', 'counters': [
+                    counter, {**counter, 'name': 'gp0', 'value': 0, 'state': 'disabled'}],
+                 'perf-metrics': {'value': 1, 'memory-bound': 20.0, 'retiring': 70.0}}]
+        self.assertEqual(list(steer.x86_rows(cpus)), [
+            steer.Row('CPU 0', 'PMU', 'off'),
+            steer.Row('CPU 1', 'fixed3 TOPDOWN.SLOTS', 1000, 'counting'),
+            steer.Row('CPU 1', 'retiring', '70.0 %'), steer.Row('CPU 1', 'memory-bound', '20.0 %')])
+
+    def test_table(self):
+        """a rate is the growth for each second; none for what was started anew or is no number"""
+        before = [steer.Row('a', 'x', 100), steer.Row('a', 'y', 100), steer.Row('a', 'z', '1 %')]
+        now = [steer.Row('a', 'x', 5100), steer.Row('a', 'y', 7), steer.Row('a', 'z', '2 %'),
+               steer.Row('b', 'x', 9)]
+        lines = [line.split() for line in steer.table(now, before, 2)][1:]
+        self.assertEqual(lines, [['a', 'x', '5,100', '2,500'], ['a', 'y', '7'], ['a', 'z', '2', '%'],
+                                 ['b', 'x', '9']])
