@@ -11,30 +11,42 @@ import ui
 from graph import graph
 
 
-def arm():
+class Seen(list):
+    """The lines that a guest prints, which are shown, too; for x86 also {program: Breakdown}."""
+
+    programs = {}
+
+    def __call__(self, line):
+        boot.show(line)
+        self.append(line)
+
+
+def arm(seen):
     graph('qemu', 'guest-arm')
     print("Booting Debian's unmodified arm64 kernel on -M virt,pmcu=on.\n", flush=True)
     return boot.run(boot.Options(
         'arm', smp='8,sockets=2,clusters=2,cores=2', cpu='max,pmu-counters=8',
         run=ui.ROOT / 'guest/arm/demo.sh',
-        args=['-global', 'hisi-pmcu.synthetic-events=0x40-0x41=rate:250,0x42=hash']))
+        args=['-global', 'hisi-pmcu.synthetic-events=0x40-0x41=rate:250,0x42=hash']), seen)
 
 
-def x86():
+def x86(seen):
     graph('qemu', 'guest-x86')
     cpu = boot.MACHINES['x86'][2]
     print(f"Booting Debian's unmodified amd64 kernel on -cpu {cpu}.\n", flush=True)
-    status = boot.run(boot.Options('x86', run=ui.ROOT / 'guest/x86/demo.sh'))
+    status = boot.run(boot.Options('x86', run=ui.ROOT / 'guest/x86/demo.sh'), seen)
     print(flush=True)
-    return slots() or status
+    return slots(seen) or status
 
 
-def slots():
+def slots(seen):
     """Programs of the guest that each waste slots in a way of their own, a bar each."""
     cpu = topdown.Options(list(topdown.PROGRAMS)).features
     print(f'Five programs on -cpu {cpu}, and what becomes of their slots:\n', flush=True)
     _, output = topdown.run_in_guest(
         ''.join(f'measure "" topdown {name}\n' for name in topdown.PROGRAMS), cpu=cpu)
+    seen.programs = {name: topdown.parse(lines)
+                     for name, lines in zip(topdown.PROGRAMS, output.parts)}
     return 0 if print_bars(output.parts) else 1
 
 
@@ -51,20 +63,14 @@ def print_bars(parts):
     return good
 
 
-def power():
+def power(seen):
     graph('qemu', 'guest-power')
     print("Booting Debian's unmodified skiboot and ppc64el kernel on -M powernv9,imc=on.\n",
           flush=True)
-    lines = []
-
-    def echo(line):
-        boot.show(line)
-        lines.append(line)
-
     status = boot.run(boot.Options(
         'power', smp='2,sockets=2,cores=1,threads=1', run=ui.ROOT / 'guest/power/demo.sh',
-        args=['-global', 'pnv-imc.nest-synthetic=demo']), echo)
-    return 0 if all([nest_rules(lines), core_rules(lines)]) else status or 1
+        args=['-global', 'pnv-imc.nest-synthetic=demo']), seen)
+    return 0 if all([nest_rules(seen), core_rules(seen)]) else status or 1
 
 
 def verdict(good, rule):
@@ -103,11 +109,19 @@ def core_rules(lines):
 ARCHES = {'arm': arm, 'x86': x86, 'power': power}
 
 
-def run(only=None):
-    status = 0
+def run(only=None, folder=None):
+    """Run the demo, or that of one guest; returns an exit status. A report goes to `folder`."""
+    status, parts = 0, []
     for number, (name, demo) in enumerate(ARCHES.items()):
         if only in (None, name):
             if number and not only:
                 print(flush=True)
-            status = demo() or status
+            seen = Seen()
+            bad = demo(seen)
+            status = bad or status
+            if folder:
+                parts.append((name, seen, bad))
+    if folder:
+        import report
+        report.write(folder / 'index.html', report.demo_page(parts))
     return status

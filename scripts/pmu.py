@@ -5,6 +5,7 @@
 
 import argparse
 import os
+import pathlib
 import re
 import shlex
 import shutil
@@ -131,7 +132,10 @@ def cmd_records(opt):
 
 def cmd_demo(opt):
     import demo
-    return demo.run(opt.arch)
+    folder = opt.report and pathlib.Path(opt.report)
+    if folder and folder.exists() and not folder.is_dir():
+        raise ui.Fail(f'--report {folder}: not a folder')
+    return demo.run(opt.arch, folder)
 
 
 def cmd_topdown(opt):
@@ -139,19 +143,24 @@ def cmd_topdown(opt):
     import topdown
     if opt.words:
         raise ui.Fail('COMMAND goes behind "--"', f'pmu topdown -- {shlex.join(opt.words)}', status=2)
-    options = topdown.Options(opt.args, opt.cpu, opt.level, opt.model, opt.mix, opt.user)
+    options = topdown.Options(opt.args, opt.cpu, opt.level, opt.model, opt.mix, opt.user,
+                              100 if opt.html else 0)
     topdown.program(opt.args)               # what cannot run is refused before anything is built
     svg = opt.svg or ui.BUILD / 'topdown.svg'
-    for path in (svg, opt.json):
+    for path in (svg, opt.json, opt.html):
         if os.path.isdir(path):
             raise ui.Fail(f'{path} is a folder', 'give the name of a file')
     graph('qemu', 'guest-x86')
-    status, found = topdown.run(options)
+    status, found, timeline = topdown.run(options)
     print(options.title, f'{options.note(found)}\n', *topdown.tree(found), sep='\n', flush=True)
     ui.write(svg, chart.svg(options.title, options.note(found), found))
     if opt.json:
         ui.write(opt.json, topdown.as_json(options, found))
     ui.say(f'the picture is in {ui.show(svg)}')
+    if opt.html:
+        import report
+        report.write(opt.html, report.topdown_page(options.title, options.note(found), found,
+                                                   timeline))
     return status
 
 
@@ -281,15 +290,18 @@ def parser():
                               '(remembered until the next "clean")')
 
     sub = command('demo', cmd_demo, 'show what the emulated PMUs count, in an arm64, an x86 and a '
-                  'POWER guest', '[arm|x86|power]')
+                  'POWER guest', '[--report DIR] [arm|x86|power]')
     sub.add_argument('arch', nargs='?', choices=('arm', 'x86', 'power'),
                      metavar='arm|x86|power', help='only this guest')
+    sub.add_argument('--report', metavar='DIR', default='',
+                     help='save a page with plots, DIR/index.html')
 
     sub = command('test', cmd_test, 'run all tests, or some suites',
                   '[--suite NAME]... [--device NAME] [-k TEXT] [OPTIONS] [TEST]...')
     sub.add_argument('--suite', action='append', default=[], metavar='NAME',
-                     choices=('unit', 'patches', 'qtest', 'functional'),
-                     help='unit, patches, qtest or functional; may be repeated')
+                     choices=('unit', 'patches', 'qtest', 'functional', 'browser'),
+                     help='unit, patches, qtest or functional, or browser, which runs only if '
+                          'it is named; may be repeated')
     sub.add_argument('--device', metavar='pmcu|x86|imc', choices=('pmcu', 'x86', 'imc'),
                      help='only the tests that look at this device')
     sub.add_argument('-k', metavar='TEXT', dest='only', default='',
@@ -404,6 +416,8 @@ def parser():
     sub.add_argument('--user', action='store_true', help='count in user space only')
     sub.add_argument('--svg', metavar='FILE', default='',
                      help='where to save the picture (default: topdown.svg in the build folder)')
+    sub.add_argument('--html', metavar='FILE', default='',
+                     help='save a page with plots, also of the slots over time')
     sub.add_argument('--json', metavar='FILE', default='', help='save the numbers, too')
 
     sub = command('set', cmd_set, 'change the PMUs of a guest while it runs, or show what can be set',

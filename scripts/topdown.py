@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu topdown`: run a program in the x86 guest under perf, and show its TopDown tree."""
 
+import contextlib
 import json
 import math
 import os
@@ -46,7 +47,7 @@ measure() {{
     [ $level -le $most ] || refuse level
     command -v "$2" > /dev/null || refuse program
     shift
-    perf stat --topdown --td-level $level --no-metric-only $users -j -o /tmp/topdown -- "$@"
+    perf stat $interval --topdown --td-level $level --no-metric-only $users -j -o /tmp/topdown -- "$@"
     status=$?
     echo "{MARK} begin"
     cat /tmp/topdown
@@ -103,6 +104,28 @@ def parse(lines):
     return Breakdown(int(slots), share)
 
 
+def timeline(lines):
+    """[(seconds, Breakdown)] in the output of perf stat -I; what it could not count is left out."""
+    found = {}
+    for line in lines:
+        if match := re.match(r'{"interval" : ([\d.]+), ', line):
+            found.setdefault(float(match[1]), []).append(line)
+    rows = []
+    for seconds, part in sorted(found.items()):
+        with contextlib.suppress(ui.Fail):
+            rows.append((seconds, parse(part)))
+    return rows
+
+
+def total(rows):
+    """The Breakdown of all intervals together."""
+    slots = sum(found.slots for _, found in rows)
+    if not slots:
+        return parse([])
+    return Breakdown(slots, {name: sum(found.share[name] * found.slots for _, found in rows) / slots
+                             for name in rows[0][1].share})
+
+
 def bar(percent, width=WIDTH):
     return '#' * round(percent * width / 100)
 
@@ -147,6 +170,7 @@ class Options:
     model: str = ''         # '': precise, or pinned if there is a mix
     mix: str = ''
     user: bool = False      # only user space
+    interval: int = 0       # ms of guest time between two lines of perf; 0: only all together
 
     def __post_init__(self):
         if not self.command:
@@ -245,10 +269,11 @@ def run_in_guest(script, show=None, **options):
 
 
 def run(opt):
-    """Run the command; returns (its exit status, Breakdown)."""
+    """Run the command; returns (its exit status, Breakdown, timeline())."""
     files, command = program(opt.command)
     status, output = run_in_guest(
         f'users={"--all-user" if opt.user else ""}\n'
+        f'interval="{f"-I {opt.interval}" if opt.interval else ""}"\n'
         f'measure "{opt.level}" {shlex.join(command)}\nexit $status\n',
         cpu=opt.features, files=files)
     if output.refused:
@@ -257,4 +282,7 @@ def run(opt):
     if output.last.startswith(FAILED):
         raise ui.Fail(f'{opt.command[0]} does not start in the guest: '
                       f'{output.last.removeprefix(FAILED)}', 'is all there that it needs?')
-    return status or killed(command, output.last), parse(sum(output.parts, []))
+    lines = sum(output.parts, [])
+    rows = timeline(lines)
+    found = total(rows) if opt.interval else parse(lines)
+    return status or killed(command, output.last), found, rows

@@ -165,7 +165,7 @@ class Options(unittest.TestCase):
                 (['--model', 'pinned', '--', 'x'], 2, '--model pinned needs a --mix'),
                 (['--model', 'fast', '--', 'x'], 2, 'invalid choice'),
                 (['--level', '3', '--', 'x'], 2, 'invalid choice'),
-                (['--', ], 2, 'no COMMAND'), ([], 2, 'no COMMAND'), (['x'], 2, 'unrecognized')):
+                (['--', ], 2, 'no COMMAND'), ([], 2, 'no COMMAND'), (['x'], 2, 'goes behind')):
             one_line(self, project.pmu('topdown', *args), status, text)
         self.assertFalse(project.build.exists())
 
@@ -210,7 +210,7 @@ class Guest(unittest.TestCase):
         """the command's output is shown, and its exit status is ours"""
         for status in (0, 7):
             self.shown.clear()
-            got, found = self.measure(['sh', '-c', f'echo "a  b"; printf c; exit {status}'])
+            got, found, _ = self.measure(['sh', '-c', f'echo "a  b"; printf c; exit {status}'])
             self.assertEqual((got, self.shown), (status, ['a  b', 'c']))
             self.assertEqual(found.share['Memory bound'], 40)
 
@@ -218,7 +218,7 @@ class Guest(unittest.TestCase):
         """of a command that a signal ended, perf tells only in words: 128 and its number"""
         for number in (signal.SIGSEGV, signal.SIGKILL):
             text = signal.strsignal(number)
-            got, _ = self.measure(['sh', '-c', 'printf half'],
+            got, _, _ = self.measure(['sh', '-c', 'printf half'],
                                   perf=f'shift; "$@"; echo "sh: {text}"')
             self.assertEqual((got, self.shown[-1]), (128 + number, f'halfsh: {text}'))
 

@@ -1,0 +1,165 @@
+# Pages with plots: one file that a browser or a CI shows, without anything else.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`pmu topdown --html` and `pmu demo --report`: HTML with the plots of matplotlib inside."""
+
+import html
+import io
+import re
+
+import chart
+import topdown
+import ui
+
+STYLE = ('body { font-family: sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; '
+         'color: #222 } pre { overflow-x: auto; background: #f5f5f5; padding: 1em } '
+         'svg { max-width: 100%; height: auto }')
+SHADES = ' .:-=+*#%@'           # of the map that the arm guest prints: tenths
+
+
+def plot(title, draw, height=3.2):
+    """SVG of a figure: draw(axes) draws it."""
+    import matplotlib
+    from matplotlib.figure import Figure
+    with matplotlib.rc_context({'svg.fonttype': 'none', 'svg.hashsalt': title, 'font.size': 9}):
+        figure = Figure(figsize=(8, height), layout='constrained')
+        axes = figure.subplots()
+        axes.set_title(title)
+        draw(axes)
+        text = io.StringIO()
+        figure.savefig(text, format='svg', metadata={'Date': None})
+    return text.getvalue().partition('?>\n')[2].partition('>\n')[2]     # without XML's own head
+
+
+def page(title, parts):
+    """A page of [(heading, plots, text)]."""
+    body = ''.join(f'<h2>{html.escape(heading)}</h2>\n{"".join(plots)}\n'
+                   f'<pre>{html.escape(text)}</pre>\n' for heading, plots, text in parts)
+    return (f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
+            f'<title>{html.escape(title)}</title><style>{STYLE}</style></head>\n'
+            f'<body><h1>{html.escape(title)}</h1>\n{body}</body></html>\n')
+
+
+def bars(labels, values, unit):
+    def draw(axes):
+        shown = axes.barh(labels, values, color='#2f62a8')
+        axes.bar_label(shown, [f'{value:,.4g}' for value in values], padding=3)
+        axes.set_xlabel(unit)
+        axes.margins(x=0.15)
+        axes.invert_yaxis()
+    return draw
+
+
+# -- TopDown ----------------------------------------------------------------
+
+def parts_of(found):
+    """[(category, its percentage, colour)] at the last level of a Breakdown."""
+    rows = [(name, percent, chart.COLOURS[name]) for name, percent in found.share.items()
+            if name in chart.COLOURS]
+    if found.level == 1:
+        return [(name, percent, colours[0]) for name, percent, colours in rows]
+    return [(part, found.share[part], colours[n]) for name, _, colours in rows
+            for n, part in enumerate(topdown.TREE[name])]
+
+
+def topdown_plots(found, timeline):
+    """The shares of all slots, and how they change with time."""
+    kinds = parts_of(found)
+    yield plot('Slots by category', bars([name for name, _, _ in kinds],
+                                         [percent for _, percent, _ in kinds], '% of all slots'))
+
+    def draw(axes):
+        # An interval lasts from the end of the one before to its own end.
+        ends = [seconds for seconds, _ in timeline]
+        edges = [0] + ends
+        shares = [[at.share[name] for _, at in timeline] for name, _, _ in kinds]
+        axes.stackplot([edge for pair in zip(edges, ends) for edge in pair],
+                       [[value for value in row for _ in range(2)] for row in shares],
+                       labels=[name for name, _, _ in kinds],
+                       colors=[colour for _, _, colour in kinds])
+        axes.set(xlabel='seconds of guest time', ylabel='% of the slots', ylim=(0, 100),
+                 xlim=(0, ends[-1]))
+        axes.legend(loc='center left', bbox_to_anchor=(1, 0.5))
+    if timeline:
+        yield plot('Slots over time', draw)
+
+
+def topdown_page(title, note, found, timeline):
+    text = '\n'.join([note, '', *topdown.tree(found)])
+    return page(title, [('TopDown', list(topdown_plots(found, timeline)), text)])
+
+
+# -- the demo ---------------------------------------------------------------
+
+def heat_map(lines):
+    """(events, rows of (label, tenths)) of the map in what the arm guest prints."""
+    events, rows, start = [], [], None
+    for line in lines:
+        if match := re.match(r' die  CPU  slot ', line):
+            events, start = line[match.end():].split(), match.end()
+        elif start and (match := re.match(r' +(\d+) +(\d+) +\d+ ', line)):
+            cells = line[start:].ljust(4 * len(events))
+            rows.append((f'die {match[1]}, CPU {match[2]}',
+                         [SHADES.index(cells[4 * n + 1]) for n in range(len(events))]))
+        elif rows:
+            break
+    return events, rows
+
+
+def arm_plots(lines):
+    events, rows = heat_map(lines)
+
+    def draw(axes):
+        shown = axes.imshow([tenths for _, tenths in rows], aspect='auto', cmap='viridis', vmin=0,
+                            vmax=9)
+        axes.set_xticks(range(len(events)), [f'0x{event}' for event in events], rotation=90)
+        axes.set_yticks(range(len(rows)), [label for label, _ in rows])
+        axes.set_xlabel('event')
+        axes.figure.colorbar(shown, label="tenths of the event's largest count")
+    if rows:
+        yield plot('Events of each CPU, by the PMCU', draw)
+
+
+def power_plots(lines):
+    seconds = [float(m[1]) for line in lines if (m := re.match(r'\s+([\d.]+) seconds time', line))]
+    reads = [(f'chip {m[1]}', int(m[2]) * 128 / seconds[0] / 1e9) for line in lines if seconds
+             and (m := re.match(r'S(\d+)\s+1\s+(\d+)\s+\S*128B_RD', line))]
+    if reads:
+        yield plot('Reads from memory (made-up counts of 128 bytes)',
+                   bars(*zip(*reads), 'GB a second'), 1.6)
+    samples = [(m[2], int(m[1])) for line in lines
+               if (m := re.match(r'\s+[\d.]+%\s+(\d+)\s+\S+\s+\[.\] (\S+)', line))]
+    if samples:
+        yield plot('Samples of the trace, by function', bars(*zip(*samples), 'samples'), 2)
+
+
+def x86_plots(programs):
+    """Of {program: Breakdown}."""
+    def draw(axes):
+        left = [0.0] * len(programs)
+        for n, (name, _, colour) in enumerate(kinds[0]):
+            values = [kind[n][1] for kind in kinds]
+            axes.barh(list(programs), values, left=left, label=name, color=colour)
+            left = [a + b for a, b in zip(left, values)]
+        axes.set(xlabel='% of all slots', xlim=(0, 100))
+        axes.invert_yaxis()
+        axes.legend(loc='center left', bbox_to_anchor=(1, 0.5))
+    kinds = [parts_of(found) for found in programs.values()]
+    if kinds:
+        yield plot('Slots of five programs', draw)
+
+
+def demo_page(demos):
+    """Of [(guest, demo.Seen, its exit status)]."""
+    def plots(name, seen):
+        if name == 'arm':
+            return arm_plots(seen)
+        return x86_plots(seen.programs) if name == 'x86' else power_plots(seen)
+    return page('What the emulated PMUs count', [
+        (f'{name}: {"A RULE IS BROKEN" if bad else "all rules hold"}', list(plots(name, seen)),
+         '\n'.join(seen)) for name, seen, bad in demos])
+
+
+def write(path, text):
+    ui.write(path, text)
+    ui.say(f'the page is {ui.show(path)}')

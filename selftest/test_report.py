@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What the pages with plots show is what the guests have printed."""
+
+import re
+import unittest
+
+import report
+import topdown
+import ui
+
+MAP = '''\
+24 events, 8 per record; the shade is the share of the largest value of the event
+
+ die  CPU  slot    6   7  21  40
+   0    0     0              @@@
+   0    2     1  ... ===     ###
+   1    6     1  @@@ @@@ @@@ @@@  <- busy
+    most per ms  97k 97k .3M  .2M
+
+  holds  every CPU counts at least the 2000000 cycles of the window
+   0    3     9  @@@
+'''.splitlines()
+
+
+def interval(seconds, slots, retiring, bad=10.0, frontend=10.0):
+    shares = {'retiring': retiring, 'bad_speculation': bad, 'frontend_bound': frontend,
+              'backend_bound': 100 - retiring - bad - frontend}
+    yield f'{{"interval" : {seconds}, "counter-value" : "{slots}", "event" : "TOPDOWN.SLOTS"}}'
+    for name, share in shares.items():
+        yield f'{{"interval" : {seconds}, "metric-value" : "{share}", "metric-unit" : "%  tma_{name}"}}'
+
+
+class Report(unittest.TestCase):
+    def test_heat_map(self):
+        """each cell of the map is at its CPU and event, in tenths"""
+        self.assertEqual(report.heat_map(MAP), (['6', '7', '21', '40'], [
+            ('die 0, CPU 0', [0, 0, 0, 9]), ('die 0, CPU 2', [1, 4, 0, 7]),
+            ('die 1, CPU 6', [9, 9, 9, 9])]))
+        self.assertEqual(report.heat_map(['no map']), ([], []))
+
+    def test_timeline(self):
+        """intervals are in order, an uncounted one is left out, all together weigh by slots"""
+        lines = [*interval(0.25, 3000, 20.0), *interval(0.1, 1000, 60.0),
+                 '{"interval" : 0.3, "counter-value" : "<not counted>", "event" : "TOPDOWN.SLOTS"}']
+        rows = topdown.timeline(lines)
+        self.assertEqual([(seconds, found.slots) for seconds, found in rows],
+                         [(0.1, 1000), (0.25, 3000)])
+        found = topdown.total(rows)
+        self.assertEqual((found.slots, found.share['Retiring']), (4000, 30))
+        self.assertAlmostEqual(sum(found.share.values()), 100)
+        with self.assertRaisesRegex(ui.Fail, 'perf has no breakdown'):
+            topdown.total([])
+
+    def test_parts(self):
+        """bars are of the last level that there is, and each has a colour of its own"""
+        [[_, one]] = topdown.timeline(interval(1.0, 10, 40.0))
+        self.assertEqual([row[:2] for row in report.parts_of(one)],
+                         [('Retiring', 40), ('Bad speculation', 10), ('Frontend bound', 10),
+                          ('Backend bound', 40)])
+        two = topdown.Breakdown(10, {**one.share, **{part: 12.5 for parts in topdown.TREE.values()
+                                                     for part in parts}})
+        self.assertEqual(len({row[2] for row in report.parts_of(two)}), 8)
+        self.assertEqual(report.parts_of(two)[0][:2], ('Light operations', 12.5))
+
+    def test_page(self):
+        """a page names no other file or address, and text of a guest is no markup"""
+        text = report.page('a<b', [('x', ['<svg></svg>'], '<script>alert(1)</script>')])
+        self.assertIn('a&lt;b', text)
+        self.assertNotIn('<script', text)
+        self.assertFalse(re.search(r'(?i)(src|href)=|@import|url\(', text))
