@@ -299,9 +299,9 @@ def parser():
     sub = command('test', cmd_test, 'run all tests, or some suites',
                   '[--suite NAME]... [--device NAME] [-k TEXT] [OPTIONS] [TEST]...')
     sub.add_argument('--suite', action='append', default=[], metavar='NAME',
-                     choices=('unit', 'patches', 'qtest', 'functional', 'browser'),
-                     help='unit, patches, qtest or functional, or browser, which runs only if '
-                          'it is named; may be repeated')
+                     choices=('unit', 'patches', 'qtest', 'functional', 'browser', 'lava'),
+                     help='unit, patches, qtest or functional; browser or lava, which run only '
+                          'if they are named; may be repeated')
     sub.add_argument('--device', metavar='pmcu|x86|imc', choices=('pmcu', 'x86', 'imc'),
                      help='only the tests that look at this device')
     sub.add_argument('-k', metavar='TEXT', dest='only', default='',

@@ -13,7 +13,7 @@ import ui
 from junit import Case
 
 LOG = ui.BUILD / 'meson-logs' / 'testlog.json'
-ON_REQUEST = 'browser'  # a suite that needs chromium
+ON_REQUEST = ('browser', 'lava')        # suites that need packages of their own
 DEVICES = {             # tests by their names; those of what devices share belong to each
     'x86': r'x86|^topdown|insn-count|synthetic',
     'pmcu': r'pmcu|arm|^dtb|insn-count|stock_code|^records|synthetic|boot_failures',
@@ -25,7 +25,7 @@ def selected(suites, tests, device=None):
     """Yield (suite, name, build targets) of these suites and tests (default: all)."""
     for test in json.loads((ui.BUILD / 'meson-info' / 'intro-tests.json').read_text()):
         suite = test['suite'][0].split(':')[-1]
-        if (suite in suites or not suites and suite != ON_REQUEST) and (not tests or test['name'] in tests) and \
+        if (suite in suites or not suites and suite not in ON_REQUEST) and (not tests or test['name'] in tests) and \
                 (not device or re.search(DEVICES[device], test['name'])):
             yield suite, test['name'], [d.split('@')[0] for d in test['depends']]
 

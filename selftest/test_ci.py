@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The files of examples/ci fit the command line and each other."""
+
+import contextlib
+import io
+import re
+import shlex
+import subprocess
+import unittest
+
+import guest
+import pmu
+import ui
+
+FOLDER = ui.ROOT / 'examples/ci'
+VARIABLES = re.compile(r'\$\{\{ matrix\.guest \}\}|"\$GUEST"|"\$arch"')
+
+
+class Files(unittest.TestCase):
+    def test_commands(self):
+        """each command of ./pmu that a file has is understood, and is about each guest"""
+        for name, least in (('Containerfile', 2), ('github.yml', 2), ('gitlab-ci.yml', 2)):
+            text = (FOLDER / name).read_text()
+            commands = re.findall(r'(?m)(?<=/pmu )(?:build|boot)\b[^\n&|]*', text)
+            self.assertGreaterEqual(len(commands), least, name)
+            for command in commands:
+                for arch in guest.ARCHES:
+                    words = shlex.split(VARIABLES.sub(arch, command), comments=True)
+                    with contextlib.redirect_stderr(io.StringIO()) as why:
+                        try:
+                            opt = pmu.parser().parse_args([w.rstrip(';') for w in words])
+                        except SystemExit:
+                            self.fail(f'{name}: {command}: {why.getvalue()}')
+                    if opt.command == 'boot' and VARIABLES.search(command):
+                        self.assertEqual(opt.arch, arch)
+
+    def test_guests(self):
+        """the matrices have all guests"""
+        for name in ('Containerfile', 'github.yml', 'gitlab-ci.yml'):
+            found = re.search(r'(?:in |\[)((?:\w+[, ;]+){2}\w+)[];]', (FOLDER / name).read_text())
+            self.assertEqual(set(re.findall(r'\w+', found[1])), set(guest.ARCHES), name)
+
+    def test_script(self):
+        """the sample script is one for the guests' shell"""
+        subprocess.run(['sh', '-n', FOLDER / 'guest.sh'], check=True)
