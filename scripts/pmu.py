@@ -139,28 +139,28 @@ def cmd_demo(opt):
 
 
 def cmd_topdown(opt):
-    import chart
     import topdown
     if opt.words:
-        raise ui.Fail('COMMAND goes behind "--"', f'pmu topdown -- {shlex.join(opt.words)}', status=2)
+        raise ui.Fail('COMMAND goes behind "--"', f'pmu topdown -- {shlex.join(opt.words)}',
+                      status=2)
     options = topdown.Options(opt.args, opt.cpu, opt.level, opt.model, opt.mix, opt.user,
                               100 if opt.html else 0)
     topdown.program(opt.args)               # what cannot run is refused before anything is built
-    svg = opt.svg or ui.BUILD / 'topdown.svg'
-    for path in (svg, opt.json, opt.html):
+    for path in (opt.svg, opt.json, opt.html):
         if os.path.isdir(path):
             raise ui.Fail(f'{path} is a folder', 'give the name of a file')
     graph('qemu', 'guest-x86')
     status, found, timeline = topdown.run(options)
     print(options.title, f'{options.note(found)}\n', *topdown.tree(found), sep='\n', flush=True)
-    ui.write(svg, chart.svg(options.title, options.note(found), found))
     if opt.json:
         ui.write(opt.json, topdown.as_json(options, found))
-    ui.say(f'the picture is in {ui.show(svg)}')
-    if opt.html:
+    if opt.svg or opt.html:
         import report
-        report.write(opt.html, report.topdown_page(options.title, options.note(found), found,
-                                                   timeline))
+        if opt.svg:
+            report.write(opt.svg, report.shares(found, options.title))
+        if opt.html:
+            report.write(opt.html, report.topdown_page(options.title, options.note(found), found,
+                                                       timeline))
     return status
 
 
@@ -415,18 +415,20 @@ def parser():
                           'fetch latency, memory bound')
     sub.add_argument('--user', action='store_true', help='count in user space only')
     sub.add_argument('--svg', metavar='FILE', default='',
-                     help='where to save the picture (default: topdown.svg in the build folder)')
+                     help='save a picture')
     sub.add_argument('--html', metavar='FILE', default='',
                      help='save a page with plots, also of the slots over time')
     sub.add_argument('--json', metavar='FILE', default='', help='save the numbers, too')
 
-    sub = command('set', cmd_set, 'change the PMUs of a guest while it runs, or show what can be set',
+    sub = command('set', cmd_set, 'change the PMUs of a guest while it runs, or show what can be '
+                  'set',
                   '[--guest NAME] [NAME[@N]=VALUE]... | --events TEXT')
-    sub.epilog = ('Of events of in-memory collection, a part of the name is enough if it is the only '
-                  'one. @N is for one CPU, die or chip. ./pmu boot says what the guest is called if '
-                  'there are several.')
-    sub.add_argument('--guest', metavar='NAME', default='', help='which, if several run: arm, x86-2')
-    sub.add_argument('--events', metavar='TEXT', help='list the events that have TEXT in their name')
+    sub.epilog = ('Of events of in-memory collection, a part of the name is enough if it is the '
+                  'only one. @N is for one CPU, die or chip.')
+    sub.add_argument('--guest', metavar='NAME', default='',
+                     help='which, if several run: arm, x86-2')
+    sub.add_argument('--events', metavar='TEXT',
+                     help='list the events that have TEXT in their name')
     sub.add_argument('settings', nargs='*', metavar='NAME[@N]=VALUE',
                      help='a property, for example topdown-mix@1=70/10/10/10, faults=lose-done or '
                           'nest-synthetic=MCS01*RD*PORT01=rate:40')

@@ -6,14 +6,20 @@
 import html
 import io
 import re
+import textwrap
 
-import chart
 import topdown
 import ui
 
 STYLE = ('body { font-family: sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; '
          'color: #222 } pre { overflow-x: auto; background: #f5f5f5; padding: 1em } '
          'svg { max-width: 100%; height: auto }')
+COLOURS = {             # of level 1, or of the two parts of each
+    'Retiring': ('#2e7d4f', '#8fc7a4'),
+    'Bad speculation': ('#b3402f', '#e3a196'),
+    'Frontend bound': ('#2f62a8', '#97b6de'),
+    'Backend bound': ('#7a4a9c', '#c0a3d4'),
+}
 SHADES = ' .:-=+*#%@'           # of the map that the arm guest prints: tenths
 
 
@@ -21,10 +27,11 @@ def plot(title, draw, height=3.2):
     """SVG of a figure: draw(axes) draws it."""
     import matplotlib
     from matplotlib.figure import Figure
-    with matplotlib.rc_context({'svg.fonttype': 'none', 'svg.hashsalt': title, 'font.size': 9}):
+    with matplotlib.rc_context({'svg.fonttype': 'none', 'svg.hashsalt': title, 'font.size': 9,
+                                'text.parse_math': False}):
         figure = Figure(figsize=(8, height), layout='constrained')
         axes = figure.subplots()
-        axes.set_title(title)
+        axes.set_title(textwrap.shorten(title, 90))
         draw(axes)
         text = io.StringIO()
         figure.savefig(text, format='svg', metadata={'Date': None})
@@ -40,9 +47,9 @@ def page(title, parts):
             f'<body><h1>{html.escape(title)}</h1>\n{body}</body></html>\n')
 
 
-def bars(labels, values, unit):
+def bars(labels, values, unit, colours='#2f62a8'):
     def draw(axes):
-        shown = axes.barh(labels, values, color='#2f62a8')
+        shown = axes.barh(labels, values, color=colours)
         axes.bar_label(shown, [f'{value:,.4g}' for value in values], padding=3)
         axes.set_xlabel(unit)
         axes.margins(x=0.15)
@@ -54,19 +61,24 @@ def bars(labels, values, unit):
 
 def parts_of(found):
     """[(category, its percentage, colour)] at the last level of a Breakdown."""
-    rows = [(name, percent, chart.COLOURS[name]) for name, percent in found.share.items()
-            if name in chart.COLOURS]
+    rows = [(name, percent, COLOURS[name]) for name, percent in found.share.items()
+            if name in COLOURS]
     if found.level == 1:
         return [(name, percent, colours[0]) for name, percent, colours in rows]
     return [(part, found.share[part], colours[n]) for name, _, colours in rows
             for n, part in enumerate(topdown.TREE[name])]
 
 
+def shares(found, title='Slots by category'):
+    """A bar for each category."""
+    names, percents, colours = zip(*parts_of(found))
+    return plot(title, bars(names, percents, '% of all slots', colours))
+
+
 def topdown_plots(found, timeline):
     """The shares of all slots, and how they change with time."""
     kinds = parts_of(found)
-    yield plot('Slots by category', bars([name for name, _, _ in kinds],
-                                         [percent for _, percent, _ in kinds], '% of all slots'))
+    yield shares(found)
 
     def draw(axes):
         # An interval lasts from the end of the one before to its own end.

@@ -52,7 +52,8 @@ class Guest:
             found.update({cpu['qom-path']: cpu['cpu-index'] for cpu in self.cmd('query-pmu')
                           if cpu['kind'] == 'emulated'})
         if not found:
-            raise ui.Fail('this guest has no PMU that can be steered', 'was it started with --stock?')
+            raise ui.Fail('this guest has no PMU that can be steered',
+                          'was it started with --stock?')
         return found
 
     def memory(self, address, size):
@@ -96,7 +97,8 @@ def one_event(item, events):
     found = [name for name in events if all(word in name.lower() for word in words)]
     if len(found) != 1:
         some = ', '.join(found[:8]) + ', ...' * (len(found) > 8)
-        raise ui.Fail(f'{event}: {f"{len(found)} events have this: {some}" if found else "no such event"}',
+        raise ui.Fail(f'{event}: ' + (f'{len(found)} events have this: {some}' if found
+                                      else 'no such event'),
                       './pmu set --events TEXT lists them', status=2)
     return found[0] + rest
 
@@ -108,8 +110,8 @@ def assign(guest, settings):
     for setting in settings:
         match = re.fullmatch(r'([\w-]+)(?:@(\d+))?=(.*)', setting)
         if not match or match[1] not in SETTABLE:
-            raise ui.Fail(f'{setting}: expected NAME=VALUE or NAME@N=VALUE with one of these names: '
-                          f'{", ".join(SETTABLE)}', status=2)
+            raise ui.Fail(f'{setting}: expected NAME=VALUE or NAME@N=VALUE with one of these '
+                          f'names: {", ".join(SETTABLE)}', status=2)
         name, number, value = match.groups()
         paths = [path for path, n in objects.items() if name in guest.properties(path)
                  and number in (None, str(n))]

@@ -25,7 +25,8 @@ def selected(suites, tests, device=None):
     """Yield (suite, name, build targets) of these suites and tests (default: all)."""
     for test in json.loads((ui.BUILD / 'meson-info' / 'intro-tests.json').read_text()):
         suite = test['suite'][0].split(':')[-1]
-        if (suite in suites or not suites and suite not in ON_REQUEST) and (not tests or test['name'] in tests) and \
+        if (suite in suites or not suites and suite not in ON_REQUEST) and \
+                (not tests or test['name'] in tests) and \
                 (not device or re.search(DEVICES[device], test['name'])):
             yield suite, test['name'], [d.split('@')[0] for d in test['depends']]
 

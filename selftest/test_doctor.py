@@ -49,7 +49,8 @@ class Doctor(unittest.TestCase):
         self.project.top.chmod(0o755)
         done = self.project.pmu('doctor', user=65534, env={
             **self.project.env, 'PMU_PACKAGES': 'dpkg', 'QEMU_PMU_BUILD': str(locked / 'build')})
-        self.assertIn(f'MISSING  permissions of {locked}/build: cannot be written; set', done.stdout)
+        self.assertIn(f'MISSING  permissions of {locked}/build: cannot be written; set',
+                      done.stdout)
         self.assertEqual(done.returncode, 1)
 
     def test_memory_and_system(self):

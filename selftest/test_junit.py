@@ -55,7 +55,8 @@ class Junit(unittest.TestCase):
 
     def test_early_end(self):
         """fewer results than planned, and giving up, are failures"""
-        for text, why in (('1..3\nok 1 - a\n', '1 of 3'), ('ok 1 - a\nBail out! no room\n', 'no room')):
+        for text, why in (('1..3\nok 1 - a\n', '1 of 3'),
+                          ('ok 1 - a\nBail out! no room\n', 'no room')):
             self.assertEqual([f[1:] for f in found(text)], [('passed', ''), ('failed', why)])
 
     def test_write(self):

@@ -8,7 +8,6 @@ import subprocess
 import tempfile
 import unittest
 
-import chart
 import demo
 import report
 import topdown
@@ -16,7 +15,7 @@ from matplotlib import image
 from matplotlib.colors import to_rgb
 from test_report import MAP, interval
 
-SHARES = ((0.1, 60.0), (0.3, 20.0))         # end of an interval, its retiring slots
+SHARES = ((0.1, 1000, 60.0), (0.3, 2000, 20.0))     # end of an interval, slots, % retiring
 
 
 class Browser(unittest.TestCase):
@@ -41,16 +40,16 @@ class Browser(unittest.TestCase):
         return int((abs(picture - to_rgb(colour)).max(axis=2) < 0.01).sum())
 
     def test_topdown(self):
-        """the area of each category in the plot over time is its share of the time"""
-        rows = topdown.timeline([line for end, share in SHARES
-                                 for line in interval(end, 1000, share)])
-        text, picture = self.look(report.topdown_page('TopDown of x', 'a note', topdown.total(rows),
+        """the area of each category in the plots is its share of the slots, and of the time"""
+        rows = topdown.timeline([line for end, slots, share in SHARES
+                                 for line in interval(end, slots, share)])
+        text, picture = self.look(report.topdown_page('TopDown of $x', 'a note', topdown.total(rows),
                                                       rows))
-        for word in ('TopDown of x', 'Slots over time', 'seconds of guest time', 'Retiring',
+        for word in ('TopDown of $x', 'Slots over time', 'seconds of guest time', 'Retiring',
                      'Backend bound'):
             self.assertIn(word, text)
         # Retiring is 60 % for a third of the time and 20 % for the rest; bad speculation 10 %.
-        areas = {name: self.pixels(picture, chart.COLOURS[name][0])
+        areas = {name: self.pixels(picture, report.COLOURS[name][0])
                  for name in ('Retiring', 'Bad speculation')}
         wanted = (60 / 3 + 20 * 2 / 3) / 10
         self.assertAlmostEqual(areas['Retiring'] / areas['Bad speculation'], wanted, delta=0.15)

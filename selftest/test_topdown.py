@@ -9,10 +9,8 @@ import signal
 import subprocess
 import tempfile
 import unittest
-import xml.etree.ElementTree
 from unittest import mock
 
-import chart
 import demo
 import topdown
 import ui
@@ -78,22 +76,6 @@ class Show(unittest.TestCase):
             share = {**SHARES, 'Light operations': light / 7,
                      'Core bound': 10 + 20.5 - light / 7}
             self.assertEqual(len(topdown.stacked(topdown.parse(output(share)))), topdown.WIDTH)
-
-    def test_svg(self):
-        """the picture is XML with a row for each category, whatever the command's text is"""
-        for shares, rows in ((SHARES, 12), (TOP, 4), ({**SHARES, 'Memory bound': 140.0}, 12)):
-            text = chart.svg('TopDown of a "<&>" \'b\' ' + 100 * 'x', 'note',
-                             topdown.parse(output(shares)))
-            root = xml.etree.ElementTree.fromstring(text)
-            self.assertEqual(root.tag, '{http://www.w3.org/2000/svg}svg')
-            bars = [r for r in root.findall('{*}rect') if r.find('{*}title') is not None]
-            self.assertEqual(len(bars), rows)
-            for bar in bars:
-                right = float(bar.get('x')) + float(bar.get('width'))
-                self.assertLessEqual(right, chart.WIDTH - chart.MARGIN + 0.1)
-                self.assertLess(float(bar.get('y')), float(root.get('height')))
-        full = chart.WIDTH - 2 * chart.MARGIN - chart.LABELS - chart.NUMBERS
-        self.assertAlmostEqual(float(bars[0].get('width')), full * 0.25, delta=0.1)
 
     def test_json(self):
         """the numbers have perf's names"""
