@@ -60,7 +60,7 @@ def select(tests, text):
     """The same suite with the tests that have this text."""
     if isinstance(tests, unittest.TestSuite):
         return type(tests)(found for test in tests if (found := select(test, text)))
-    return tests if text in f'{tests.id()} {type(tests).shortDescription(tests)}' else None
+    return tests if text in f'{tests.id()} {unittest.TestCase.shortDescription(tests)}' else None
 
 
 def main(argv):

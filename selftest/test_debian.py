@@ -220,9 +220,9 @@ class Download(unittest.TestCase):
         write(folder, {'qemu_10.0.13.dsc': 'good', 'qemu.tar.xz': 'bad'})
         sums = ''.join(f'"{n}" = "{hashlib.sha256(b"good").hexdigest()}"\n'
                        for n in ('qemu_10.0.13.dsc', 'qemu.tar.xz'))
-        write(self.project.root, {'bases.toml': 'branch = "10.0"\nversion = "10.0.13"\n'
+        write(self.project.root, {'bases.toml': '["10.0"]\nversion = "10.0.13"\n'
                                   'suite = "tiny"\npackage = "qemu"\ndsc = "qemu_10.0.13.dsc"\n'
-                                  f'[sha256]\n{sums}'})
+                                  f'["10.0".sha256]\n{sums}'})
         done = self.project.run('scripts/step.py', 'prepare', self.project.top / 'stamp')
         one_line(self, done, 1, 'bad checksum', 'qemu.tar.xz', 'run it again')
         self.assertEqual([p.name for p in folder.iterdir()], ['qemu_10.0.13.dsc'])
