@@ -212,7 +212,8 @@ def checks(stock):
     """Yield (rule, problems) for everything that must hold of the project.
 
     It ends early where the rest cannot be checked before that is mended. A later base
-    merges the patches of older bases; the rules for patches are those of its own ones.
+    merges the patches of older bases; the rules for patches are those of its own ones, and the
+    style of the overlay is that of the first base.
     """
     known = set(paths('ls-tree', '-rz', '--name-only', stock))
     files, patches, top = tree.overlay_files(), tree.series(), tree.folders(base.branch())[0]
@@ -280,7 +281,7 @@ def checks(stock):
     style = []
     script = ['perl', 'scripts/checkpatch.pl', '--no-tree', '--terse', '--no-summary',
               '--no-signoff']
-    code = [n for n in files if n.endswith(('.c', '.h', '.py', '.S', '.inc'))]
+    code = [n for n in files if n.endswith(('.c', '.h', '.py', '.S', '.inc')) and not ui.BASE]
     for args in filter(None, (own, code and ['-f', *code])):
         done = subprocess.run([*script, *args], cwd=STAGE, capture_output=True, text=True, env=ENV)
         style += [l for l in (done.stdout + done.stderr).splitlines() if l.strip()]

@@ -280,7 +280,8 @@ def parser():
         sub.set_defaults(function=function)
         if name not in NO_BASE:
             names = list(bases())
-            sub.add_argument('--base', metavar='NAME', choices=names, default=names[0],
+            sub.add_argument('--base', metavar='NAME', choices=names, dest='qemu_base',
+                             default=ui.BASE or names[0],
                              help=f'the QEMU release: {" or ".join(names)} (default: {names[0]})')
         return sub
 
@@ -500,8 +501,8 @@ def run(argv):
         return 0
     opt = parser().parse_args(argv)
     opt.args = args
-    if 'base' in opt:
-        ui.use_base('' if opt.base == next(iter(bases())) else opt.base)
+    if 'qemu_base' in opt:
+        ui.use_base('' if opt.qemu_base == next(iter(bases())) else opt.qemu_base)
     return opt.function(opt)
 
 

@@ -130,7 +130,7 @@ class Project:
         self.env = dict(os.environ, QEMU_PMU_BUILD=str(self.build), HOME=str(self.home),
                         XDG_CACHE_HOME=str(self.cache))
         for name in [n for n in self.env if n.startswith(('GIT_', 'PYTHON')) or
-                     n == 'XDG_CONFIG_HOME']:
+                     n in ('XDG_CONFIG_HOME', 'QEMU_PMU_BASE')]:
             del self.env[name]
 
     def close(self):
