@@ -1,28 +1,46 @@
 # Configure, build and install QEMU.
 #
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Build the custom QEMU (BUILD/qemu/build) or the stock one (BUILD/stock/build).
+"""Build the custom QEMU (BUILD/qemu/build), the stock one (BUILD/stock/build), and other kinds.
 
 Both trees have the same relative layout and the same options, so that ccache
-serves one from the other.  BUILD/plugins/build is the stock one with TCG plugins,
-which `pmu bench` compares with: they are off in the others, since no PMU needs them.
-BUILD/gcov/build is the custom one with gcov, BUILD/fuzz/build that with clang's libFuzzer.
+serves one from the other.  BUILD/KIND/build is another kind, of the same source.
 """
 
 import os
 import pathlib
 import re
 import shutil
+import typing
 
 import debian
 import tree
 import ui
 
 TARGETS = ('aarch64', 'ppc64', 'x86_64')
-CUSTOM = ('qemu', 'gcov', 'fuzz')      # kinds of builds with our code
 FUZZED = ('aarch64', 'ppc64')
-KINDS = (*CUSTOM, 'stock', 'plugins')
 COMPILED = ('i386',)     # shares our code, so that it must compile and start; not installed
+
+
+class Kind(typing.NamedTuple):
+    """How a QEMU is configured."""
+    options: tuple = ()         # besides OPTIONS
+    targets: tuple = TARGETS    # none: those that QEMU chooses
+    source: str = 'qemu'
+    compiler: str = 'gcc'
+    env: dict = {}              # for configure and ninja
+
+
+KINDS = {
+    'qemu': Kind(targets=TARGETS + COMPILED),
+    'stock': Kind(source='stock'),
+    # `pmu bench` compares with it: plugins are off in the others, since no PMU needs them
+    'plugins': Kind(('--enable-plugins',), TARGETS[-1:], 'stock'),
+    'gcov': Kind(('--enable-gcov',)),
+    'fuzz': Kind(('--cxx=clang++', '--enable-fuzzing', '--enable-asan', '--enable-ubsan'), FUZZED,
+                 compiler='clang'),
+    'mutant': Kind(source='mutant'),
+}
 PROGRAMS = [*(f'qemu-system-{t}' for t in TARGETS), 'qemu-img']
 PLUGIN = 'tests/tcg/plugins/libinsn.so'      # counts instructions
 PNOR = 'pc-bios/pnv-pnor/'        # the tool for powernv's flash images, its tests, an image
@@ -46,15 +64,15 @@ def binary(name, kind='qemu'):
     return folder(kind) / name
 
 
-def environment():
-    """The build's environment: a recent meson, and a ccache that both trees share."""
+def environment(kind='qemu'):
+    """The build's environment: a recent meson, and a ccache that all trees share."""
     env = {k: v for k, v in os.environ.items() if k not in ('CC', 'CFLAGS', 'LDFLAGS', 'MAKEFLAGS')}
     env.update(PYTHONPATH=str(ui.BUILD / 'python'), CCACHE_DIR=str(ui.CACHE / 'ccache'),
                CCACHE_BASEDIR=str(ui.BUILD), CCACHE_NOHASHDIR='1', CCACHE_DEPEND='1',
                # Every file includes it, each new device changes it, and no code depends on it.
                CCACHE_IGNOREHEADERS='config-poison.h',
                CCACHE_MAXSIZE='3G', PATH=f'/usr/bin:/bin:/usr/sbin:/sbin:{env.get("PATH", "")}',
-               LC_ALL='C.UTF-8')
+               LC_ALL='C.UTF-8', **KINDS[kind].env)
     return env
 
 
@@ -99,10 +117,10 @@ def goals(kind):
     if kind == 'fuzz':
         return [*(f'qemu-fuzz-{target}' for target in FUZZED),
                 *(PNOR + name for name in ('fuzz-pnor', 'fuzz-imc', 'pnv-pnor-imc.bin'))]
-    found = list(PROGRAMS)
-    if kind == 'qemu':
-        found += [f'qemu-system-{t}' for t in COMPILED]
-    if kind in CUSTOM:
+    if not KINDS[kind].targets:
+        return ['all']
+    found = [*(f'qemu-system-{t}' for t in KINDS[kind].targets), 'qemu-img']
+    if kind in ('qemu', 'gcov'):
         found += [m[1] for f in tree.overlay_files()
                   if (m := re.fullmatch(r'(tests/(?:qtest/[\w-]*-(?:test|bench)|unit/test-pmu-[\w-]*))\.c',
                                     f))]
@@ -111,21 +129,12 @@ def goals(kind):
 
 
 def configure(kind, src):
-    build, stamp = folder(kind), folder(kind).parent / 'configured'
-    plugins = kind == 'plugins'
-    targets = {'plugins': TARGETS[-1:], 'qemu': TARGETS + COMPILED, 'fuzz': FUZZED}.get(kind, TARGETS)
-    options = list(OPTIONS) + [f'--target-list={",".join(f"{t}-softmmu" for t in targets)}']
-    if plugins:
-        options.append('--enable-plugins')
-    if kind == 'gcov':
-        options.append('--enable-gcov')
-    compiler = 'gcc'
-    if kind == 'fuzz':
-        compiler = 'clang'
-        options += ['--cxx=clang++', '--enable-fuzzing', '--enable-asan', '--enable-ubsan']
-    if shutil.which('ccache'):
-        compiler = f'ccache {compiler}'
-    options.append(f'--cc={compiler}')
+    build, stamp, how = folder(kind), folder(kind).parent / 'configured', KINDS[kind]
+    if how.targets:
+        options = [*OPTIONS, f'--target-list={",".join(f"{t}-softmmu" for t in how.targets)}']
+    else:
+        options = [o for o in OPTIONS if re.match('--(python|disable-(down|inst))', o)]
+    options += [*how.options, f'--cc={"ccache " * bool(shutil.which("ccache"))}{how.compiler}']
     if (build / 'build.ninja').exists() and stamp.exists() and \
             stamp.read_text() == '\n'.join(options):
         return
@@ -133,16 +142,15 @@ def configure(kind, src):
     build.mkdir(parents=True)
     ui.need_room(build, 1000)
     with ui.Step(f'configure QEMU ({kind})'):
-        where = {'plugins': '../../stock/src', 'gcov': '../../qemu/src',
-                 'fuzz': '../../qemu/src'}.get(kind, '../src')
-        ui.run([f'{where}/configure', *options], f'configure-{kind}.log', 'configuring QEMU',
-               "'./pmu doctor' says what is missing", cwd=build, env=environment())
+        where = '..' if how.source == kind else f'../../{how.source}'
+        ui.run([f'{where}/src/configure', *options], f'configure-{kind}.log', 'configuring QEMU',
+               "'./pmu doctor' says what is missing", cwd=build, env=environment(kind))
     ui.write(stamp, '\n'.join(options))
 
 
 def build(kind='qemu', qemu_src=None):
     """Prepare and build the custom QEMU or the stock one, or one of these in another way."""
-    now = tree.prepare(qemu_src) if kind in CUSTOM else tree.prepare_stock(qemu_src)
+    now = (tree.prepare_stock if KINDS[kind].source == 'stock' else tree.prepare)(qemu_src)
     with ui.lock(ui.BUILD / kind / 'lock', f'building QEMU ({kind})'):
         fetch_tools()
         configure(kind, now)
@@ -152,7 +160,7 @@ def build(kind='qemu', qemu_src=None):
                 if match:
                     step.update(f'{match[1]}/{match[2]}')
             ui.run(['ninja', *goals(kind)], f'build-{kind}.log', 'building QEMU',
-                   'mend it and run it again', cwd=folder(kind), env=environment(),
+                   'mend it and run it again', cwd=folder(kind), env=environment(kind),
                    on_line=progress)
         link = folder(kind) / 'qemu-bundle' / PREFIX / 'share' / 'qemu-firmware'
         firmware = fetch_firmware()

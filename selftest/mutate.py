@@ -10,6 +10,7 @@ of its file run until one fails. Results are kept in BUILD/mutants.jsonl: run it
 
 import argparse
 import collections
+import contextlib
 import fnmatch
 import hashlib
 import json
@@ -101,7 +102,8 @@ def selected(patterns, limit, seed):
         text = (ui.ROOT / name).read_text()
         found = [m for m in mutants(text) if text[m[0]:m[1]] != m[2] and not EXEMPT.search(
             text[text.rfind('\n', 0, m[0]):text.find('\n', m[0])])]
-        for start, end, new in random.Random(seed).sample(found, min(limit, len(found))):
+        random.Random(seed).shuffle(found)
+        for start, end, new in found[:limit]:
             line = text.count('\n', 0, start) + 1
             was = text[text.rfind('\n', 0, start) + 1:text.find('\n', end)]
             now = text[text.rfind('\n', 0, start) + 1:start] + new + text[end:text.find('\n', end)]
@@ -127,11 +129,11 @@ def passes(target, test, seconds):
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
         try:
             return child.wait(seconds) == 0
-        except (subprocess.TimeoutExpired, KeyboardInterrupt) as why:
-            os.killpg(child.pid, signal.SIGKILL)
-            if isinstance(why, KeyboardInterrupt):
-                raise
+        except subprocess.TimeoutExpired:
             return False
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)        # and QEMUs that it has left
 
 
 def judge(name, limits):

@@ -171,6 +171,81 @@ static void test_one_instant(void)
     qtest_quit(p.qts);
 }
 
+/*
+ * Eight CPUs, each with a thread of its own, write their PMU registers all the
+ * time while the PMCU samples them. The counters that they leave alone are
+ * right: each CPU's own counter of instructions, and all of the PMCU's.
+ */
+static void test_hammer(void)
+{
+    enum { CPUS = 8, ROUNDS = 4000, ROUND_INSNS = 18 };
+    static const uint32_t code[] = {
+        INSN_MRS_X0 | PMEVCNTR_EL0(4) | 5,
+        0xd2800000 | ROUNDS << 5 | 3,       /* mov     x3, #ROUNDS */
+        0xd2800c04,                         /* mov     x4, #0x60 */
+        0xca003400,                         /* eor     x0, x0, x0, lsl #13 */
+        0xca401c00,                         /* eor     x0, x0, x0, lsr #7 */
+        0xca004400,                         /* eor     x0, x0, x0, lsl #17 */
+        0x8a040001,                         /* and     x1, x0, x4 */
+        0xd348fc02,                         /* lsr     x2, x0, #8 */
+        INSN_MSR_X0 | PMCNTENCLR_EL0 | 1,   /* counters 5 and 6 */
+        INSN_MSR_X0 | PMEVTYPER_EL0(5) | 2,
+        INSN_MSR_X0 | PMEVCNTR_EL0(5) | 0,
+        0x8b010042,                         /* add     x2, x2, x1 */
+        0x8a040042,                         /* and     x2, x2, x4 */
+        INSN_MSR_X0 | PMCNTENSET_EL0 | 2,
+        INSN_MSR_X0 | PMEVCNTR_EL0(6) | 0,  /* instructions: an overflow */
+        INSN_MSR_X0 | PMINTENSET_EL1 | 1,
+        INSN_MSR_X0 | PMINTENCLR_EL1 | 2,
+        INSN_MSR_X0 | PMOVSCLR_EL0 | 4,
+        INSN_MRS_X0 | PMCCNTR_EL0 | 1,
+        0xf1000463,                         /* subs    x3, x3, #1 */
+        0x54fffde1,                         /* b.ne    to the first eor */
+        INSN_MRS_X0 | PMEVCNTR_EL0(4) | 0,
+        0xcb050000,                         /* sub     x0, x0, x5 */
+        INSN_RET,
+    };
+    Pmcu p = tcg_init("-cpu max,pmu-counters=8 -smp 8");
+    PmcuRun run = {
+        PMCU_RUN_DEFAULT, .ev_len = 2, .nr_pmu = 2, .nr_loop = 100,
+        .wait_cnt = MS_TICKS / 5,
+    };
+    int cpu, i, j;
+
+    for (cpu = 0; cpu < CPUS; cpu++) {
+        if (cpu) {
+            guest_cpu_on(&p, 0, cpu, false);
+        }
+        guest_write(&p, cpu, PMEVTYPER_EL0(4), EV_INST_RETIRED);
+        guest_write(&p, cpu, PMEVTYPER_EL0(6), EV_INST_RETIRED);
+        guest_write(&p, cpu, PMCNTENSET_EL0, 1 << 4);
+        guest_write(&p, cpu, PMCR_EL0, PMCR_E);
+    }
+    for (cpu = 0; cpu < CPUS; cpu++) {
+        guest_start(&p, cpu, 0x9e3779b97f4a7c15 * (cpu + 1), code,
+                    ARRAY_SIZE(code));
+    }
+    pmcu_start(&p, &run);
+    for (cpu = 0; cpu < CPUS; cpu++) {
+        g_assert_cmpint(guest_wait(&p, cpu), ==, 3 + ROUNDS * ROUND_INSNS);
+    }
+    pmcu_wait_stored(&p, run.nr_loop);
+    g_assert_cmpint(pmcu_error(&p), ==, 0);
+    for (i = 0; i < run.nr_loop; i++) {
+        uint64_t record = STORE_BASE + 0x100 * i;
+        uint64_t cycles = qtest_readq(p.qts, record + 0xc0);
+
+        g_assert_cmpint(cycles, >=, MS / 5);
+        for (cpu = 0; cpu < CPUS; cpu++) {
+            for (j = 0; j < 3; j++) {
+                g_assert_cmpint(qtest_readq(p.qts, record + 0x40 + 0x40 * j +
+                                                   8 * cpu), ==, cycles);
+            }
+        }
+    }
+    qtest_quit(p.qts);
+}
+
 /* Nothing is stored while the machine is stopped, and nothing gets lost. */
 static void test_stop_cont(void)
 {
@@ -830,6 +905,7 @@ int main(int argc, char **argv)
     qtest_add_func("hisi_pmcu/tcg/exception-return", test_exception_return);
     qtest_add_func("hisi_pmcu/tcg/owner-state-lost", test_owner_state);
     qtest_add_func("hisi_pmcu/tcg/one-instant", test_one_instant);
+    qtest_add_func("hisi_pmcu/tcg/hammer", test_hammer);
     qtest_add_func("hisi_pmcu/tcg/stop-cont", test_stop_cont);
     qtest_add_func("hisi_pmcu/tcg/overflow-interrupt", test_overflow);
     qtest_add_func("hisi_pmcu/tcg/contention", test_contention);

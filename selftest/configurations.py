@@ -1,0 +1,106 @@
+# Build the series as others configure QEMU: configurations.py [--objects] NAME...
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Build the custom QEMU in other configurations (BUILD/NAME/build), for developers.
+
+QEMU_PMU_KIND=NAME lets selftest/qtest.py, and so `./pmu test --no-rebuild`, use one of them.
+Cross builds take libraries of the host's Debian release for the other architecture, and unpack
+them in BUILD/sysroot.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'scripts'))
+import debian           # noqa: E402
+import qemu             # noqa: E402
+import tree             # noqa: E402
+import ui               # noqa: E402
+from qemu import Kind   # noqa: E402
+
+LIBRARIES = ('libglib2.0-dev', 'libfdt-dev', 'libpixman-1-dev', 'libslirp-dev', 'libattr1-dev',
+             'zlib1g-dev')
+
+
+def cross(arch, name, *options, **more):
+    """The Kind of a build for a host of another architecture: Debian's name, and GCC's."""
+    root = ui.BUILD / 'sysroot' / arch
+    folders = [f'{root}{top}/lib/{name.replace("i686", "i386")}' for top in ('/usr', '')]
+    pkg_config = {'PKG_CONFIG': 'pkg-config', 'PKG_CONFIG_SYSROOT_DIR': str(root),
+                  'PKG_CONFIG_LIBDIR': f'{folders[0]}/pkgconfig:{root}/usr/share/pkgconfig'}
+    return Kind((f'--cross-prefix={name}-', f'--extra-cflags=-idirafter {root}/usr/include',
+                 '--extra-ldflags=' + ' '.join(f'-L{f} -Wl,-rpath-link,{f}' for f in folders),
+                 *options), compiler=f'{name}-gcc', env=pkg_config, **more)
+
+
+# All treat warnings as errors, as each build of a git tree does.
+CONFIGURATIONS = {
+    'default': Kind(('--enable-docs',), ()),
+    'no-tcg': Kind(('--disable-tcg',), ('x86_64', 'i386')),
+    'debug-tcg': Kind(('--enable-debug-tcg',)),
+    'clang-asan': Kind(('--cxx=clang++', '--enable-asan', '--enable-ubsan'), compiler='clang'),
+    'clang-tsan': Kind(('--cxx=clang++', '--enable-tsan'), compiler='clang'),
+    # QEMU does not emulate 64-bit guests there
+    '32-bit': cross('i386', 'i686-linux-gnu', '--cpu=i386', '--disable-kvm',
+                    targets=('arm', 'ppc', 'i386')),
+    'arm64': cross('arm64', 'aarch64-linux-gnu'),
+}
+CROSS = {'32-bit': 'i386', 'arm64': 'arm64'}
+PACKAGES = {'default': 'python3-sphinx python3-sphinx-rtd-theme', 'clang-asan': 'clang g++',
+            'clang-tsan': 'clang g++', '32-bit': 'gcc-i686-linux-gnu libc6-dev-i386-cross'}
+
+
+def fetch_libraries(arch):
+    where = ui.BUILD / 'sysroot' / arch
+    if (where / '.complete').exists():
+        return
+    release = re.search('VERSION_CODENAME=(.*)', pathlib.Path('/etc/os-release').read_text())[1]
+    apt = debian.Apt(release, arch)
+    with ui.lock(ui.CACHE / 'lock', 'a download'):
+        apt.update()
+        debs = apt.fetch(*apt.closure(*LIBRARIES), what=f'libraries for {arch}')
+    for deb in debs:
+        if not deb.name.startswith('libc6-dev'):        # the cross compiler has its own
+            debian.unpack(deb, where)
+    (where / '.complete').touch()
+
+
+def our_objects(kind):
+    """The objects of our own files and of those that the series changes."""
+    names = set(tree.overlay_files()).union(
+        *(re.findall(r'^\+\+\+ b/(\S+)', p.read_text(), re.M) for p in tree.series()))
+    commands = json.loads((qemu.folder(kind) / 'compile_commands.json').read_text())
+    return [c['output'] for c in commands if not c['file'].startswith('tests') and os.path.relpath(
+        os.path.join(c['directory'], c['file']), tree.SRC) in names]
+
+
+def main(argv):
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('--objects', action='store_true',
+                        help='compile only our own files and those that the series changes')
+    parser.add_argument('names', nargs='+', metavar='NAME', choices=CONFIGURATIONS,
+                        help=', '.join(CONFIGURATIONS))
+    opt = parser.parse_args(argv)
+    qemu.KINDS.update(CONFIGURATIONS)
+    for name in opt.names:
+        missing = [p for p in PACKAGES.get(name, '').split()
+                   if not (pathlib.Path('/var/lib/dpkg/info') / f'{p}.list').exists()]
+        if missing:
+            raise ui.Fail(f'{name}: Debian packages are missing: {" ".join(missing)}',
+                          f'as root: apt-get install {" ".join(missing)}')
+        if name in CROSS:
+            fetch_libraries(CROSS[name])
+        if opt.objects:
+            now = tree.prepare()
+            qemu.fetch_tools()
+            qemu.configure(name, now)
+            qemu.goals = our_objects
+        qemu.build(name)
+        print(f'{name}: built in {ui.show(qemu.folder(name))}')
+
+
+ui.main(main)
