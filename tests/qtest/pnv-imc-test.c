@@ -2435,7 +2435,7 @@ static void assert_no_start(const char *args, const char *what,
     g_assert_nonnull(strstr(err, why));
     eol = strchr(err, '\n');
     g_assert_nonnull(eol);
-    if (g_str_has_prefix(err, "==")) {      /* a warning of AddressSanitizer's */
+    if (g_str_has_prefix(err, "==")) {  /* AddressSanitizer warns */
         eol = strchr(eol + 1, '\n');
         g_assert_nonnull(eol);
     }
