@@ -62,7 +62,7 @@ def fetch_libraries(arch):
     apt = debian.Apt(release, arch)
     with ui.lock(ui.CACHE / 'lock', 'a download'):
         apt.update()
-        debs = apt.fetch(*apt.closure(*LIBRARIES), what=f'libraries for {arch}')
+    debs = apt.fetch(*apt.closure(*LIBRARIES), what=f'libraries for {arch}')
     for deb in debs:
         if not deb.name.startswith('libc6-dev'):        # the cross compiler has its own
             debian.unpack(deb, where)
@@ -103,4 +103,5 @@ def main(argv):
         print(f'{name}: built in {ui.show(qemu.folder(name))}')
 
 
-ui.main(main)
+if __name__ == '__main__':
+    ui.main(main)

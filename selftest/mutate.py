@@ -76,7 +76,7 @@ def mutants(text):
         yield m.end(), end, f'!({text[m.end():end]})'
     for m in re.finditer(r'^ +(?=[\w>.\[\]*-]+ [-+|&^*/%<>]*= |[a-z]\w*\()[^;{}]*;$', code, re.M):
         yield m.end() - len(m[0].lstrip()), m.end(), ';'
-    rows = list(re.finditer(r'^ *(?:\{ |\w+\(|\[\w+\] =)(?:.*,)?([^,]+?)(?:\}|\))?,?$', code, re.M))
+    rows = list(re.finditer(r'^ *(?:\{ |\w+\(|\[\w+\] =)(?:.*,)?([^,\n]+?)(?:\}|\))?,?$', code, re.M))
     for one, two in zip(rows, rows[1:]):
         (a, b), (c, d) = one.span(1), two.span(1)
         if one.end() + 1 == two.start() and text[a:b] != text[c:d]:
@@ -188,4 +188,5 @@ def main(argv):
         print(f'{by.total():5} mutants, {by[""]} live  {name}')
 
 
-ui.main(main)
+if __name__ == '__main__':
+    ui.main(main)
