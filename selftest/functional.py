@@ -6,6 +6,7 @@
 import functools
 import os
 import re
+import socket
 import subprocess
 import unittest
 
@@ -66,6 +67,31 @@ def qmp(command, **arguments):
     """Let the monitor of the guest that in_guest() has started execute a command."""
     with monitor.of_guest(in_guest.options.guest) as connection:
         return connection.cmd(command, **arguments)
+
+
+class Machine:
+    """A QEMU without a guest of ours, and its monitor."""
+
+    def __init__(self, command, fds=()):
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                [*command, '-chardev', f'socket,id=qmp,fd={theirs.fileno()}',
+                 '-mon', 'chardev=qmp,mode=control'],
+                pass_fds=[theirs.fileno(), *fds], stderr=subprocess.DEVNULL)
+        self.monitor = monitor.connect(ours)
+        self.cmd = self.monitor.cmd
+
+    def info(self, what):
+        return self.cmd('human-monitor-command', **{'command-line': f'info {what}'})
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.monitor.close()
+        self.process.kill()
+        self.process.wait()
 
 
 def part(script):

@@ -156,24 +156,18 @@ class Hammer(unittest.TestCase):
                                  folder / 'bios')):
                 subprocess.run([TOOLS + tool, *args], check=True)
             binary = functional.emulator('x86_64')
-            with subprocess.Popen(
+            with functional.Machine(
                     [binary, '-L', binary.parent / 'pc-bios', '-M', 'q35', '-m', '64M', '-smp',
                      str(CPUS), '-cpu', 'Icelake-Server-v6,pmu=on', '-accel', 'tcg,thread=multi',
-                     '-nodefaults', '-display', 'none', '-bios', folder / 'bios', '-qmp', 'stdio'],
-                    text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL) as process:
-                self.addCleanup(process.kill)
-                monitor = functional.Monitor(process.stdout, process.stdin)
-
+                     '-nodefaults', '-display', 'none', '-bios', folder / 'bios']) as machine:
                 def records():
-                    monitor('human-monitor-command', **{'command-line': 'info pmu'})
+                    self.assertEqual(machine.info('pmu').count('CPU '), CPUS)
                     path = folder / 'records'
-                    monitor('pmemsave', val=0x1000, size=32 * CPUS, filename=str(path))
+                    machine.cmd('pmemsave', val=0x1000, size=32 * CPUS, filename=str(path))
                     found = [*struct.iter_unpack('<4I16x', path.read_bytes())]
                     return found if all(done for done, *_ in found) else None
 
                 found = wait_for(records, 'end of the programs', 300)
-                process.kill()
         for cpu, (_, failures, interrupts, insns) in enumerate(found):
             with self.subTest(cpu=cpu):
                 self.assertEqual(failures, 0)

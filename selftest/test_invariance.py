@@ -9,7 +9,6 @@ import pathlib
 import re
 import socket
 import struct
-import subprocess
 import tempfile
 import unittest
 
@@ -55,37 +54,26 @@ functional.need(*(functional.emulator(target, kind) for target in ('x86_64', 'aa
                   for kind in ('qemu', 'stock')))
 
 
-class Machine(functional.Monitor):
+class Machine(functional.Machine):
     """A machine that does not run yet, and its monitor."""
 
     def __init__(self, kind, folder, target, machine, cpu, *args):
         binary = functional.emulator(target, kind)
         self.config, self.folder = (target, machine, cpu), pathlib.Path(folder)
         self.mine, theirs = socket.socketpair()
-        self.process = subprocess.Popen(
+        super().__init__(
             [binary, '-L', binary.parent / 'pc-bios', '-M', machine, '-cpu', cpu, '-smp', '2',
              '-accel', 'tcg', '-S', '-seed', '1', '-nodefaults', '-display', 'none',
-             '-qmp', 'stdio', '-rtc', 'base=2000-01-01,clock=vm',
-             '-uuid', '00000000-0000-0000-0000-000000000001',
+             '-rtc', 'base=2000-01-01,clock=vm', '-uuid', '00000000-0000-0000-0000-000000000001',
              '-chardev', f'socket,fd={theirs.fileno()},id=q', '-qtest', 'chardev:q',
-             *(['-m', '64M'] if target == 'x86_64' else []), *args],
-            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()])
+             *(['-m', '64M'] if target == 'x86_64' else []), *args], [theirs.fileno()])
         theirs.close()
         self.answers = self.mine.makefile()
-        super().__init__(self.process.stdout, self.process.stdin)
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, *_):
-        self.process.kill()
-        self.process.communicate()
+        super().__exit__()
         self.answers.close()
         self.mine.close()
-
-    def info(self, what):
-        return self('human-monitor-command', **{'command-line': f'info {what}'})
 
     def qtest(self, commands):
         """The answer to the last of some commands of the qtest protocol"""
@@ -112,13 +100,13 @@ class Machine(functional.Monitor):
 
     def dtb(self):
         path = self.folder / 'dtb'
-        self('dumpdtb', filename=str(path))
+        self.cmd('dumpdtb', filename=str(path))
         return path.read_bytes()
 
     def stream(self):
         path = self.folder / 'stream'
-        self('migrate', uri=f'file:{path}')
-        while (status := self('query-migrate')['status']) != 'completed':
+        self.cmd('migrate', uri=f'file:{path}')
+        while (status := self.cmd('query-migrate')['status']) != 'completed':
             if status == 'failed':
                 raise AssertionError('migration failed')
         # The parts with memory are cut where the host's time says; pseries has its clock in it.
@@ -128,12 +116,10 @@ class Machine(functional.Monitor):
     def models(self):
         """{CPU model: its properties}, without ours"""
         found = {}
-        for name in [model['name'] for model in self('query-cpu-definitions')]:
-            try:
-                props = self('query-cpu-model-expansion', type='full',
-                             model={'name': name})['model'].get('props', {})
-            except AssertionError as error:     # not on this machine
-                props = {'error': str(error)}
+        for name in [model['name'] for model in self.cmd('query-cpu-definitions')]:
+            answer = self.monitor.cmd_raw('query-cpu-model-expansion', {
+                'type': 'full', 'model': {'name': name}})       # or an error: not on this machine
+            props = answer['return']['model'].get('props', {}) if 'return' in answer else answer
             found[name] = {k: v for k, v in props.items() if not OPTIONS.fullmatch(k)}
         return found
 
@@ -178,7 +164,7 @@ class Invariance(unittest.TestCase):
     def test_cpuid(self):
         """so is what CPUID tells a guest"""
         def look(machine):
-            machine('cont')
+            machine.cmd('cont')
             end = CPUID_AT + 0x1000
             wait_for(lambda: any(machine.memory(end, 4)), 'CPUID')
             return machine.memory(CPUID_AT, 0x1000)

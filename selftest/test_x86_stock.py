@@ -3,14 +3,12 @@
 
 import pathlib
 import re
-import socket
 import subprocess
 import tempfile
 import time
 import unittest
 
 import functional
-import monitor
 
 functional.need(functional.emulator('x86_64'), functional.emulator('x86_64', 'stock'))
 
@@ -34,18 +32,11 @@ def command(kind, machine, cpu, smp, *args):
             *MACHINE, *args]
 
 
-class Machine:
+class Machine(functional.Machine):
     """A paused or running machine, and its monitor."""
 
     def __init__(self, kind, config, *args):
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self.process = subprocess.Popen(
-                [*command(kind, *config), '-chardev', f'socket,id=qmp,fd={theirs.fileno()}',
-                 '-mon', 'chardev=qmp,mode=control', *args],
-                pass_fds=[theirs.fileno()], stderr=subprocess.DEVNULL)
-        self.monitor = monitor.connect(ours)
-        self.cmd = self.monitor.cmd
+        super().__init__([*command(kind, *config), *args])
 
     def wait(self, execute, wanted):
         while (status := self.cmd(execute)['status']) not in wanted:
@@ -57,14 +48,6 @@ class Machine:
         self.wait('query-migrate', ('completed',))
         self.wait('query-status', ('postmigrate',))     # a little later
         return path.read_bytes()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.monitor.close()
-        self.process.kill()
-        self.process.wait()
 
 
 class Stock(unittest.TestCase):
