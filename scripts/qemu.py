@@ -120,7 +120,7 @@ def goals(kind):
     if not KINDS[kind].targets:
         return ['all']
     found = [*(f'qemu-system-{t}' for t in KINDS[kind].targets), 'qemu-img']
-    if kind in ('qemu', 'gcov'):
+    if KINDS[kind].source == 'qemu' and set(TARGETS) <= set(KINDS[kind].targets):
         found += [m[1] for f in tree.overlay_files()
                   if (m := re.fullmatch(r'(tests/(?:qtest/[\w-]*-(?:test|bench)|unit/test-pmu-[\w-]*))\.c',
                                     f))]
