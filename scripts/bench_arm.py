@@ -21,8 +21,10 @@ def comparisons():
             config('pmcu=on', cpu='max', target=1.01)))
     yield ('Work', config(STOCK.name, 'stock', cpu='max', machine='virt', work=True),
            (config('idle', work=True, target=1.005),
-            config('instructions', work=True, command='perf stat -e r8'),
-            config('eight-events', work=True, command=f'perf stat -e {EIGHT}', target=1.05)))
+            config('instructions', work=True, command='perf stat -a -e r8'),
+            config('eight-events', work=True, command=f'perf stat -a -e {EIGHT}', target=1.05),
+            # Also what Linux does at each change of process, to counters of one
+            config('of-process', work=True, command=f'perf stat -e {EIGHT}')))
 
 
 def names():
