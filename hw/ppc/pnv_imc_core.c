@@ -119,8 +119,10 @@ static void post_set_page(PnvImcPost *post, PnvImc *imc, uint64_t addr)
 {
     post->page.addr = addr;
     post->page.bad = false;
-    memset(post->page.rest, 0, imc->events[post->area]->len *
-                               sizeof(*post->page.rest));
+    if (post->page.rest) {      /* NULL if the catalog has no events */
+        memset(post->page.rest, 0, imc->events[post->area]->len *
+                                   sizeof(*post->page.rest));
+    }
 }
 
 static void post_update(PnvImcPost *post, PnvImcEngine *engine, bool active,
