@@ -1057,6 +1057,7 @@ int main(int argc, char **argv)
     qtest_add_data_func("arm-pmu-events/random-smp/icount",
                         "-accel tcg -icount shift=0,sleep=off -smp 4",
                         test_random);
+    qtest_add_func("arm-pmu-events/migrate-often", test_migrate_often);
     qtest_add_func("arm-pmu-events/alone", test_alone);
     qtest_add_func("arm-pmu-events/filter", test_filter);
     qtest_add_func("arm-pmu-events/traps", test_traps);

@@ -815,6 +815,77 @@ static void test_migrate(void)
     qtest_quit(p.qts);
 }
 
+/* Records of a run that the CPU itself starts, on a machine that migrates */
+static GBytes *records_of_run(unsigned *migrations)
+{
+    const char *args = "-cpu max,pmu-counters=8 -m 64M "
+                       "-icount shift=0,sleep=off";
+    /* Start the PMCU, whose FSM_CTRL is at x0; then work */
+    static const uint32_t code[] = {
+        0x52800021,     /*     mov     w1, #1: TRIGGER */
+        0xd5033f9f,     /*     dsb     sy */
+        0xb9000001,     /*     str     w1, [x0] */
+        0x91400e63,     /*     add     x3, x19, #3, lsl #12 */
+        0xf9400064,     /* 1:  ldr     x4, [x3] */
+        0xd518d024,     /*     msr     contextidr_el1, x4 */
+        0x91000484,     /*     add     x4, x4, #1 */
+        0xf9000064,     /*     str     x4, [x3] */
+        0x17fffffc,     /*     b       1b */
+    };
+    static const uint16_t events[] = { EV_INST_RETIRED, EV_CPU_CYCLES, 6, 7 };
+    const unsigned n = 240 * 8, size = n / 8 * (64 * (8 + 2));
+    g_autofree char *incoming = g_strdup_printf("%s -incoming defer", args);
+    Pmcu p = tcg_init(args);
+    PmcuRun run = {
+        PMCU_RUN_DEFAULT, .ev_len = 240, .nr_pmu = 8, .nr_loop = 8,
+        .wait_cnt = MS_TICKS / 2, .kill_base = STORE_BASE + size,
+    };
+    char *records = g_malloc(size);
+
+    for (int i = 0; i < 240; i++) {
+        qtest_writel(p.qts, EVENT_BASE + 4 * i,
+                     events[i % ARRAY_SIZE(events)]);
+    }
+    pmcu_program(&p, &run);
+    guest_start(&p, 0, p.base + A_FSM_CTRL, code, ARRAY_SIZE(code));
+    while (*migrations && pmcu_stored(&p) < n / 8) {
+        g_autofree char *file = NULL;
+
+        g_usleep(g_test_rand_int_range(0, 50000));
+        qtest_qmp_assert_success(p.qts, "{'execute': 'stop'}");
+        file = pmcu_save(p.qts);
+        qtest_quit(p.qts);
+        p = tcg_init(incoming);
+        g_assert_true(pmcu_load(p.qts, file));
+        unlink(file);
+        qtest_qmp_assert_success(p.qts, "{'execute': 'cont'}");
+        --*migrations;
+    }
+    pmcu_wait_stored(&p, n / 8);
+    g_assert_cmphex(pmcu_read(&p, A_INT_STAT), ==, DONE);
+    g_assert_cmpint(pmcu_error(&p), ==, 0);
+    qtest_memread(p.qts, STORE_BASE, records, size);
+    qtest_quit(p.qts);
+    return g_bytes_new_take(records, size);
+}
+
+/*
+ * All records are, byte by byte, what they are without a migration. The
+ * environment variable PMU_MIGRATIONS has the number.
+ */
+static void test_migrate_often(void)
+{
+    const char *number = g_getenv("PMU_MIGRATIONS");
+    unsigned n = number ? atoi(number) : 20, none = 0;
+    g_autoptr(GBytes) expect = records_of_run(&none);
+
+    while (n) {
+        g_autoptr(GBytes) records = records_of_run(&n);
+
+        g_assert_true(g_bytes_equal(records, expect));
+    }
+}
+
 #include "hostile-stream.c.inc"
 
 #define CHANGED_ARGS    "-cpu max,pmu-counters=8 -smp 2 -m 64M"
@@ -918,6 +989,7 @@ int main(int argc, char **argv)
     qtest_add_func("hisi_pmcu/tcg/icount-exact", test_icount);
     qtest_add_func("hisi_pmcu/tcg/live-migration", test_migrate);
     qtest_add_func("hisi_pmcu/tcg/migrate-changed", test_migrate_changed);
+    qtest_add_func("hisi_pmcu/tcg/migrate-often", test_migrate_often);
     qtest_add_func("hisi_pmcu/tcg/pmu-counters", test_pmu_counters);
 
     return g_test_run();

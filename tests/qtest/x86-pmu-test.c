@@ -242,6 +242,28 @@ static void test_migrate_changed(const void *data)
     stream_torture(stream, prefixes, guest_try_load, args);
 }
 
+/*
+ * Random programs, in the middle of which the machine migrates again and
+ * again: all counts and interrupts are what they are without. The environment
+ * variable PMU_MIGRATIONS has the number.
+ */
+static void test_migrate_often(void)
+{
+    const char *args = ICELAKE " -smp 2 -icount shift=1,sleep=off";
+    const char *number = g_getenv("PMU_MIGRATIONS");
+    unsigned n = number ? atoi(number) : 20;
+    Guest g = guest_init(args, 0);
+
+    while (n && !g_test_failed()) {
+        uint32_t seed = g_test_rand_int();
+
+        g_test_message("seed 0x%x, chosen by --seed", seed);
+        g_free(guest_run_migrating(&g, args, GUEST_CASE(random_programs), seed,
+                                   600, &n));
+    }
+    guest_quit(&g);
+}
+
 static void test_migrate_zero(void)
 {
     Guest g = guest_init(ICELAKE, 0);
@@ -913,6 +935,7 @@ int main(int argc, char **argv)
                         ICELAKE ",pmu-model=static", test_migrate_changed);
     qtest_add_data_func("x86-pmu/migrate-changed/precise",
                         ICELAKE ",pmu-model=precise", test_migrate_changed);
+    qtest_add_func("x86-pmu/migrate-often", test_migrate_often);
     qtest_add_func("x86-pmu/migrate-zero", test_migrate_zero);
     qtest_add_func("x86-pmu/migrate-pending", test_migrate_pending);
     for (int i = 0; i < ARRAY_SIZE(mismatches); i++) {

@@ -254,6 +254,32 @@ Guest guest_migrate(Guest *g, const char *args)
     return guest_load(g, args, stream);
 }
 
+char *guest_run_migrating(Guest *g, const char *args, uint32_t command,
+                          uint64_t arg, uint64_t arg2, unsigned *n)
+{
+    guest_start(g, command, arg, arg2);
+    while (*n) {
+        g_autofree char *stream = NULL;
+
+        g_usleep(g_test_rand_int_range(0, 30000));
+        if (!mailbox(g, MAILBOX_COMMAND)) {
+            break;
+        }
+        qtest_qmp_assert_success(g->qts, "{ 'execute': 'stop' }");
+        stream = guest_save(g);
+        guest_quit(g);
+        *g = guest_load(g, args, stream);
+        qtest_qmp_assert_success(g->qts, "{ 'execute': 'cont' }");
+        --*n;
+    }
+    wait_for(g, MAILBOX_COMMAND, 0);
+    /* A case for its text alone has no rules. */
+    if (mailbox(g, MAILBOX_CHECKS)) {
+        guest_finish(g);
+    }
+    return guest_text(g);
+}
+
 bool guest_try_load(const char *args, const char *stream)
 {
     QTestState *qts = qtest_initf(MACHINE " -bios %s %s -S -incoming defer "

@@ -38,6 +38,13 @@ void guest_add_cases(const char *prefix, unsigned first, unsigned end,
                      void (*fn)(const void *));
 unsigned guest_case_flags(unsigned command);
 
+/*
+ * Run a case, and migrate to a new process at random points until it is done
+ * or @n, which counts down, is 0. Returns the text of the case.
+ */
+char *guest_run_migrating(Guest *g, const char *args, uint32_t command,
+                          uint64_t arg, uint64_t arg2, unsigned *n);
+
 Guest guest_init(const char *args, uint32_t config);
 void guest_quit(Guest *g);
 /* Stops @g, and saves it to a file; returns its name. */

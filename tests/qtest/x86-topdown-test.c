@@ -689,6 +689,37 @@ static void test_same_values(void)
 
 #define PRECISE     SAPPHIRE LIMIT ",pmu-model=precise"
 
+/*
+ * Migrate again and again at random points: what the guest counts, and where
+ * its interrupts come, is what it is without. The environment variable
+ * PMU_MIGRATIONS has the number.
+ */
+static void test_migrate_often(const void *data)
+{
+    const char *args = data, *number = g_getenv("PMU_MIGRATIONS");
+    unsigned n = number ? atoi(number) : 20, none = 0;
+    g_autofree char *expect = NULL;
+
+    for (bool first = true; first || n; first = false) {
+        /* A new one: what has run before is in caches and predictors. */
+        Guest g = guest_init(args, SAPPHIRE_CONFIG | (strstr(args, "precise") ?
+                                                      CONFIG_PRECISE : 0));
+        g_autofree char *text = guest_run_migrating(&g, args,
+                                                    GUEST_CASE(td_values), 0,
+                                                    0, first ? &none : &n);
+
+        guest_quit(&g);
+        if (first) {
+            expect = g_steal_pointer(&text);
+            g_assert_cmpint(strlen(expect), >, 0);
+        } else if (strcmp(text, expect)) {
+            g_test_message("%s", text);
+            g_test_fail();
+            break;
+        }
+    }
+}
+
 static void test_same_values_precise(void)
 {
     static const char *const args[] = {
@@ -919,6 +950,12 @@ int main(int argc, char **argv)
     add_setups("migrate/registers", migrate_setups,
                ARRAY_SIZE(migrate_setups), test_migrate_registers);
     qtest_add_func("x86-topdown/migrate/models", test_migrate_models);
+    qtest_add_data_func("x86-topdown/migrate/often/static",
+                        SAPPHIRE LIMIT ",pmu-model=static -icount shift=1,sleep=off",
+                        test_migrate_often);
+    qtest_add_data_func("x86-topdown/migrate/often/precise",
+                        PRECISE " -icount shift=1,sleep=off",
+                        test_migrate_often);
     add_setups("migrate/freeze", migrate_setups,
                ARRAY_SIZE(migrate_setups), test_migrate_freeze);
     add_setups("migrate/filter", filter_setups, ARRAY_SIZE(filter_setups),
