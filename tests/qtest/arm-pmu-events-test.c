@@ -1053,9 +1053,9 @@ int main(int argc, char **argv)
         qtest_add_data_func(one, modes[i].args, test_random);
     }
     qtest_add_data_func("arm-pmu-events/random-smp/mttcg",
-                        "-accel tcg,thread=multi -smp 4", test_random);
+                        "-accel tcg,thread=multi -smp 2", test_random);
     qtest_add_data_func("arm-pmu-events/random-smp/icount",
-                        "-accel tcg -icount shift=0,sleep=off -smp 4",
+                        "-accel tcg -icount shift=0,sleep=off -smp 2",
                         test_random);
     qtest_add_func("arm-pmu-events/migrate-often", test_migrate_often);
     qtest_add_func("arm-pmu-events/alone", test_alone);

@@ -259,7 +259,7 @@ static void test_migrate_often(void)
 
         g_test_message("seed 0x%x, chosen by --seed", seed);
         g_free(guest_run_migrating(&g, args, GUEST_CASE(random_programs), seed,
-                                   600, &n));
+                                   300, &n));
     }
     guest_quit(&g);
 }
