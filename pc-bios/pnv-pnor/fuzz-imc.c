@@ -13,8 +13,7 @@
 #include <sys/mman.h>
 #include "hw/ppc/pnv_imc_internal.h"
 #include "qapi/error.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -14,8 +14,7 @@
 #include <glib.h>
 #include "pnor.h"
 #include "catalog.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 /* True if it worked; checks that there is an error if and only if it did not */
 static bool worked(bool ok, GError **err)

@@ -1152,6 +1152,12 @@ int main(int argc, char **argv)
             }
         }
     }
+    qtest_add_data_func("ppc-count/random/ldbar/mttcg",
+                        "-M powernv10,imc=on -m 1280M -accel tcg,thread=multi",
+                        test_random);
+    qtest_add_data_func("ppc-count/random/ldbar/icount",
+                        "-M powernv10,imc=on -m 1280M -accel tcg "
+                        "-icount shift=0,sleep=off", test_random);
     qtest_add_data_func("ppc-count/time/powernv9",
                         "-M powernv9 -accel tcg -icount shift=0,sleep=off",
                         test_time);

@@ -951,7 +951,8 @@ int main(int argc, char **argv)
                ARRAY_SIZE(migrate_setups), test_migrate_registers);
     qtest_add_func("x86-topdown/migrate/models", test_migrate_models);
     qtest_add_data_func("x86-topdown/migrate/often/static",
-                        SAPPHIRE LIMIT ",pmu-model=static -icount shift=1,sleep=off",
+                        SAPPHIRE LIMIT ",pmu-model=static"
+                        " -icount shift=1,sleep=off",
                         test_migrate_often);
     qtest_add_data_func("x86-topdown/migrate/often/precise",
                         PRECISE " -icount shift=1,sleep=off",
