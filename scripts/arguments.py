@@ -4,6 +4,7 @@
 """argparse with one-line errors, and no abbreviations."""
 
 import argparse
+import re
 import sys
 
 
@@ -41,6 +42,10 @@ def positive(kind):
             raise argparse.ArgumentTypeError(f'{text!r} is not a number above 0')
         return value
     return parse
+
+
+def at_least_0(text):
+    return 0 if re.fullmatch(r'0+(\.0*)?', text) else positive(float)(text)
 
 
 def between(least, most):

@@ -92,7 +92,7 @@ def command(config, scratch):
         return boot.command(boot.Options(
             config.arch, smp='1', machine=config.machine, cpu=config.cpu, run=script, files=files,
             stock=config.kind == 'stock', append='norandmaps',
-            args=['-seed', '1', *drive]), scratch)
+            args=['-seed', '1', *drive]), scratch)[0]
     work = TRIPS if config.trips else f'sh {WORK}'
     script.write_text('#!/bin/sh\necho 0 > /proc/sys/kernel/perf_cpu_time_max_percent\n'
                       f'echo @@work\n{config.command} {work} && echo @@done\n')
@@ -101,7 +101,7 @@ def command(config, scratch):
         run=script,
         # The watchdog would keep the PMU from being idle; the rest, that each run is the same.
         append='nmi_watchdog=0 nokaslr norandmaps', files=files,
-        args=['-seed', '1', *config.args]), scratch)
+        args=['-seed', '1', *config.args]), scratch)[0]
     cmd[0] = str(qemu.binary('qemu-system-x86_64', config.kind))
     return cmd
 

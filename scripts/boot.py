@@ -17,9 +17,12 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+import exchange
 import guest
+import kernels
 import monitor
 import qemu
+import snapshot
 import ui
 
 MACHINES = {        # name on our command line: emulator, machine, CPU, console, memory
@@ -54,6 +57,7 @@ class Options:
     memory: str = ''
     kernel: str = ''
     release: str = ''
+    flavour: str = ''
     append: str = ''
     files: dict = field(default_factory=dict)       # guest path: host file
     packages: list = field(default_factory=list)    # Debian packages to add
@@ -61,6 +65,15 @@ class Options:
     acpi: bool = False
     stock: bool = False
     timeout: float = 300
+    modules: list = field(default_factory=list)     # (file, arguments)
+    modprobe: list = field(default_factory=list)    # names of the kernel's own modules
+    shares: dict = field(default_factory=dict)      # guest path: host folder
+    gets: dict = field(default_factory=dict)        # guest path: host path
+    net: bool = False
+    ssh: bool = False
+    gdb: bool = False
+    repeatable: bool = False
+    snapshot: bool = False
     args: list = field(default_factory=list)
     guest: str = ''         # its name, once it runs
 
@@ -89,17 +102,23 @@ def uefi(scratch):
             '-drive', f'if=pflash,format=raw,unit=1,file={variables}']
 
 
-def command(opt, scratch):
-    """The QEMU command line for these options."""
-    target, machine, cpu, console, memory = MACHINES[opt.name]
-    kernel, initrd = guest.build(opt.name)
-    if opt.release:
-        kernel = guest.release_kernel(opt.name, opt.release)
+def the_kernel(opt):
+    """The kernel that these options ask for; Debian's is fetched."""
     if opt.kernel:
-        kernel = guest.check_kernel(opt.kernel, guest.ARCHES[opt.name])
-    files = dict(opt.files)
+        return kernels.own(opt.kernel, guest.ARCHES[opt.name])
+    return kernels.debian_kernel(opt.name, opt.release, opt.flavour)
+
+
+def command(opt, scratch):
+    """(QEMU's command line for these options, what it exchanges with the guest)"""
+    target, machine, cpu, console, memory = MACHINES[opt.name]
+    _, initrd = guest.build(opt.name)
+    kernel = the_kernel(opt)
+    given = exchange.Exchange(opt, kernel, scratch)
+    files = {**opt.files, **given.files}
     if opt.run:
-        files[guest.RUN] = opt.run
+        if not opt.snapshot:
+            files[guest.RUN] = opt.run
         text = pathlib.Path(opt.run)
         first = text.read_bytes().partition(b'\n')[0] if text.is_file() else b'#!'
         if first[:2] not in (b'#!', b'\x7fE'):
@@ -108,8 +127,9 @@ def command(opt, scratch):
             raise ui.Fail(f'--run {opt.run} has the line ends of Windows',
                           f"remove them: sed -i 's/\\r$//' {shlex.quote(str(opt.run))}")
     archives = [initrd.read_bytes()]
-    if opt.packages:
-        archives.append(guest.packages(opt.name, opt.packages).read_bytes())
+    packages = [*opt.packages, *['dropbear-bin'] * opt.ssh]
+    if packages:
+        archives.append(guest.packages(opt.name, packages).read_bytes())
     if files:
         archives.append(guest.extra_archive(files))
     if len(archives) > 1:
@@ -117,23 +137,24 @@ def command(opt, scratch):
         initrd.write_bytes(b''.join(archives))
     binary = qemu.binary(f'qemu-system-{target}', 'stock' if opt.stock else 'qemu')
     # The kernel's tests of its ciphers take CPUs away for seconds after a boot.
-    append = (f'console={console} panic=-1 quiet cryptomgr.notests=1 '
-              f'pmu={"run" if opt.run else "shell"} '
+    mode = 'wait' if opt.snapshot else 'run' if opt.run else 'shell'
+    append = (f'console={console} panic=-1 quiet cryptomgr.notests=1 pmu={mode} '
+              f'{"nokaslr norandmaps " * opt.repeatable}'
               f'{PARAMETERS.get(opt.name, "")}{opt.append}')
-    cmd = [binary, '-M', machine_option(opt, machine), '-m', opt.memory or memory,
-           '-smp', opt.smp, '-nographic', '-no-reboot', '-kernel', kernel, '-initrd', initrd,
-           '-append', append]
+    cmd = [binary, '-M', machine_option(opt, machine) + given.machine, '-m', opt.memory or memory,
+           '-smp', opt.smp, '-nographic', '-no-reboot', '-kernel', kernel.image, '-initrd', initrd,
+           '-append', append, *given.args]
     if opt.cpu or cpu:
         cmd += ['-cpu', opt.cpu or cpu]
     if opt.acpi:
         if opt.name != 'arm':
             raise ui.Fail(f'--acpi is for arm; the {opt.name} guest boots with its own firmware')
         cmd += uefi(scratch)
-    if not any(a in ('-nic', '-netdev', '-net') for a in opt.args):
+    if not any(a in ('-nic', '-netdev', '-net') for a in [*given.args, *opt.args]):
         cmd += ['-nic', 'none']
     if not any(a in ('-accel', '-enable-kvm') for a in opt.args):
         cmd += ['-accel', 'tcg']
-    return [str(c) for c in cmd] + opt.args
+    return [str(c) for c in cmd] + opt.args, given
 
 
 class Messages(threading.Thread):
@@ -213,12 +234,16 @@ class Console:
 
 @contextlib.contextmanager
 def started(opt, interactive=False, **kw):
-    """QEMU as a child that never outlives us; yields (child, messages, log file)."""
+    """QEMU as a child that never outlives us; yields (child, messages, log file, Exchange)."""
     ui.LOGS.mkdir(parents=True, exist_ok=True)
     with ui.scratch('boot-') as scratch, monitor.guest(opt.name) as (name, listener), \
             open(ui.LOGS / f'boot-{name}.log', 'w', buffering=1) as log, \
             contextlib.ExitStack() as stack:
-        opt.guest, cmd = name, command(opt, scratch)
+        opt.guest, (cmd, given) = name, command(opt, scratch)
+        if opt.snapshot:
+            given.kept = snapshot.Snapshot(opt, cmd, scratch)
+            cmd += given.kept.args()
+        stack.enter_context(given.running())
         cmd += ['-chardev', f'socket,id=pmu-monitor,server=on,wait=off,fd={listener.fileno()}',
                 '-mon', 'chardev=pmu-monitor,mode=control']
         log.write(f'$ {shlex.join(cmd)}\n')
@@ -230,7 +255,7 @@ def started(opt, interactive=False, **kw):
                               pass_fds=[listener.fileno()], **kw) as child:
             messages = Messages(child.stderr, log)
             try:
-                yield child, messages, log
+                yield child, messages, log, given
             finally:
                 if child.poll() is None:
                     child.terminate()
@@ -251,16 +276,25 @@ def run(opt, echo=show):
 
     echo(text) gets each line that the script prints.
     """
-    with started(opt, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                 start_new_session=True) as (child, messages, log):
+    with started(opt, stdin=subprocess.PIPE if opt.snapshot else subprocess.DEVNULL,
+                 stdout=subprocess.PIPE, start_new_session=True) as (child, messages, log, given):
         console = Console(child, log)
-        boot(console, opt, messages)
+        if given.kept and given.kept.saved:
+            given.kept.resume(opt.guest)
+        else:
+            boot(console, opt, messages)
         messages.release()
+        if given.kept:
+            if not given.kept.saved:
+                next(line for line in console.lines() if b'@@pmu-wait' in line)
+                given.kept.save(opt.guest)
+            given.kept.send(child.stdin, opt.run)
         for line in console.lines():
             if match := re.search(rb'@@pmu-exit (\d+)', line):
                 if match.start():           # output that did not end its line
                     echo(line[:match.start()].decode(errors='replace'))
-                return int(match[1])
+                complete = given.collect()      # whatever the script's status
+                return int(match[1]) or int(not complete)
             if re.search(PANIC, line):
                 break
             echo(line.decode(errors='replace'))
@@ -293,6 +327,7 @@ def boot(console, opt, messages):
 def shell(opt):
     """Boot to an interactive console on this terminal."""
     ui.say(f'booting the {opt.name} guest; Ctrl-A X ends QEMU, Ctrl-A C is its monitor')
-    with started(opt, interactive=True) as (child, messages, _):
+    with started(opt, interactive=True) as (child, messages, _, given):
         messages.release()
-        return child.wait()
+        status = child.wait()
+        return status or int(not given.collect())

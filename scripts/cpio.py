@@ -56,22 +56,23 @@ class Cpio:
             self.folder(name)
             self._entry(name, stat.S_IFLNK | 0o777, f'usr/{name}'.encode())
 
-    def tree(self, top):
-        """All of an unpacked tree, less what no guest uses."""
+    def tree(self, top, at=''):
+        """All of a tree, below `at`; of an unpacked package's, less what no guest uses."""
         for folder, dirs, files in os.walk(top):
-            where = pathlib.Path(folder)
-            inside = where.relative_to(top)
+            inside = at / pathlib.Path(folder).relative_to(top)
             if str(inside) == 'usr/share':
                 dirs[:] = set(dirs).difference(UNUSED)
             dirs.sort()
+            if folder == str(top) and at:
+                self.folder(at)         # which may be empty
             for name in sorted(dirs + files):
-                path, target = where / name, str(inside / name)
+                path, target = pathlib.Path(folder, name), str(inside / name)
                 if path.is_symlink():
                     if target not in MERGED:
                         self.link(target, os.readlink(path))
                 elif path.is_dir():
                     self.folder(target)
-                else:
+                elif path.is_file():
                     self.add(target, path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
 
     def bytes(self):

@@ -163,15 +163,27 @@ class Apt:
         raise ui.Fail(f'there is no package {name} in Debian {self.suite} ({self.arch}, main)',
                       'check its name')
 
-    def depends(self, meta, pattern):
-        """The first dependency of a meta package whose name matches."""
-        out = subprocess.run(['apt-cache', 'depends', meta], env=self.env,
+    def dependencies(self, package, pattern):
+        """The dependencies of a package whose names match."""
+        out = subprocess.run(['apt-cache', 'depends', package], env=self.env,
                              capture_output=True, text=True).stdout
-        for name in re.findall(r'Depends: (\S+)', out):
-            if re.match(pattern, name):
-                return name
-        raise ui.Fail(f'{meta} is not in Debian {self.suite} ({self.arch})',
-                      f'remove {ui.show(self.dir)} to fetch a new package index')
+        return [n for n in re.findall(r'Depends: (\S+)', out) if re.fullmatch(pattern, n)]
+
+    def names(self, prefix):
+        """Packages of the index whose names begin so."""
+        out = subprocess.run(['apt-cache', 'pkgnames', prefix], env=self.env, capture_output=True,
+                             text=True).stdout
+        return set(out.split())
+
+    def fetch_version(self, version, *names, what):
+        """As fetch(), of one version, which the archive may no longer have, but our cache."""
+        try:
+            return self.fetch(*(f'{name}={version}' for name in names), what=what)
+        except ui.Fail:
+            have = [next(self.debs.glob(f'{name}_{version}_*.deb'), None) for name in names]
+            if not all(have):
+                raise
+            return have
 
     def _fetch(self, args, folder, what):
         """Download what apt-get with these arguments would; returns the file names.

@@ -9,7 +9,6 @@ packages and files of the user are archives of their own behind it: the kernel
 unpacks them in turn, and what comes last stays.
 """
 
-import contextlib
 import gzip
 import hashlib
 import os
@@ -19,10 +18,10 @@ import shutil
 import stat
 import subprocess
 import tempfile
-import zlib
 from dataclasses import dataclass
 
 import debian
+import kernels
 import ui
 from cpio import Cpio
 
@@ -48,23 +47,6 @@ ARCHES = {a.name: a for a in (
     Arch('x86', 'amd64', 'linux-image-cloud-amd64', 'x86_64-linux-gnu',
          ((rb'.{514}HdrS', 'bzImage'),)),
 )}
-
-
-def check_kernel(path, arch):
-    """Refuse a file that cannot be a kernel of this architecture."""
-    path = pathlib.Path(path)
-    if not path.is_file():
-        raise ui.Fail(f'--kernel {path}: {"not a" if path.exists() else "no such"} file')
-    with open(path, 'rb') as handle:
-        head = handle.read(0x400)
-    if arch.name == 'arm' and head[:2] == b'\x1f\x8b':      # QEMU unpacks it
-        with contextlib.suppress(OSError, EOFError, zlib.error), gzip.open(path) as handle:
-            head = handle.read(0x400)
-    if not any(re.match(pattern, head, re.DOTALL) for pattern, _ in arch.magic):
-        kinds = ' or '.join(name for _, name in arch.magic)
-        raise ui.Fail(f'--kernel {path} is not a kernel for {arch.debian} (no {kinds} header)',
-                      f'give the vmlinuz or vmlinux file of a {arch.debian} kernel')
-    return path
 
 
 def elf_needs(path):
@@ -132,29 +114,18 @@ def stamp(arch):
     return digest.hexdigest()
 
 
-def extract_kernel(deb, folder):
-    """The kernel image of a package: boot/vmlinuz-* or boot/vmlinux-*."""
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        ui.run(['sh', '-c', 'dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" --wildcards '
-                '"./boot/vmlinu*"', 'sh', deb, scratch], what=f'unpacking {deb.name}')
-        [image] = pathlib.Path(scratch, 'boot').iterdir()
-        image.replace(folder / 'kernel')
-
-
 def fetch(arch, folder):
     """Fetch the kernel and user space; the unpacked tree stays in folder/root."""
-    if (folder / 'root').is_dir() and (folder / 'kernel').is_file():
+    kernels.fetch(arch, folder, SUITE)
+    if (folder / 'root').is_dir():
         return
     apt = debian.Apt(SUITE, arch.debian)
     with ui.lock(ui.CACHE / 'lock', 'a download'):
         apt.update()
-    kernel = apt.depends(arch.kernel, r'linux-image-\d')
     keep = [p for p in apt.closure('linux-perf', 'libc6')
             if re.match(r'lib|zlib', p) and not re.search(r'-(stdlib|minimal|common)$', p)]
     debs = apt.fetch('busybox-static', 'linux-perf', *keep, what=f'user space of {arch.debian}')
-    [image] = apt.fetch(kernel, what=f'kernel of {arch.debian}')
     with ui.Step(f'unpack the {arch.name} guest'):
-        extract_kernel(image, folder)
         scratch = folder / 'root.part'
         for old in (scratch, folder / 'root'):
             shutil.rmtree(old, ignore_errors=True)
@@ -191,22 +162,6 @@ def build(name):
     return folder / 'kernel', folder / 'initrd'
 
 
-def release_kernel(name, release):
-    """The kernel of another Debian release for this guest; its file."""
-    arch, path = ARCHES[name], ui.BUILD / 'guest' / name / release / 'kernel'
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with ui.lock(path.parent.parent / 'lock', f'the {name} guest'):
-        if not path.exists():
-            apt = debian.Apt(release, arch.debian)
-            with ui.lock(ui.CACHE / 'lock', 'a download'):
-                apt.update()
-            [image] = apt.fetch(apt.depends(arch.kernel, r'linux-image-\d'),
-                                what=f'kernel of {arch.debian} in Debian {release}')
-            with ui.Step(f'unpack the kernel of Debian {release}'):
-                extract_kernel(image, path.parent)
-    return path
-
-
 def packages_file(name, wanted):
     """Where packages() puts its archive."""
     digest = hashlib.sha256('\0'.join(sorted(set(wanted))).encode())
@@ -237,15 +192,13 @@ def packages(name, wanted):
 
 
 def extra_archive(files):
-    """A further archive for `--initrd-add` and `--run`: {guest path: host file}."""
+    """A further archive for `--initrd-add` and `--run`: {guest path: host file or folder}."""
     archive = Cpio()
     for target, source in files.items():
         source = pathlib.Path(source)
-        try:
-            mode = 0o755 if target == RUN else stat.S_IMODE(source.stat().st_mode) | 0o444
-            archive.add(target, source.read_bytes(), mode)
-        except IsADirectoryError:
-            raise ui.Fail(f'{source} is a folder', 'add its files one by one')
-        except FileNotFoundError:
-            raise ui.Fail(f'{source}: no such file')
+        if source.is_dir():
+            archive.tree(source, target.strip('/'))
+            continue
+        mode = 0o755 if target == RUN else stat.S_IMODE(source.stat().st_mode) | 0o444
+        archive.add(target, source.read_bytes(), mode)
     return archive.bytes()

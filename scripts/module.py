@@ -15,6 +15,7 @@ import shutil
 
 import debian
 import guest
+import kernels
 import ui
 
 DRIVERS = guest.SOURCES / 'drivers'
@@ -32,18 +33,9 @@ exec "$root/usr/lib64/ld-linux-x86-64.so.2" --argv0 "$0" \\
 '''
 
 
-def release(kernel):
-    """(release, Debian's version) of a kernel image, from the banner that it has in it."""
-    match = re.search(rb'(\d+\.\d[\w.+-]*) \([^\n]*? Debian (\d[\w.+~-]*) \(', kernel.read_bytes())
-    if not match:
-        raise ui.Fail(f'{ui.show(kernel)} does not say which kernel of Debian it is',
-                      'headers exist for kernels from its archive only')
-    return match[1].decode(), match[2].decode()
-
-
-def own_libc(folder):
-    """Let the ELF programs of the kbuild package run on a host with an older C library."""
-    for path in sorted(folder.glob('usr/lib/linux-kbuild-*/**/*')):
+def own_libc(folder, pattern='usr/lib/linux-kbuild-*/**/*'):
+    """Let unpacked ELF programs run on a host with an older C library."""
+    for path in sorted(folder.glob(pattern)):
         if path.is_symlink() or not path.is_file() or not os.access(path, os.X_OK):
             continue
         with open(path, 'rb') as handle:
@@ -54,40 +46,48 @@ def own_libc(folder):
         path.chmod(0o755)
 
 
-def headers(name):
-    """The folder to give to "make -C" for the kernel of a guest; fetches the packages."""
-    arch, top = guest.ARCHES[name], ui.BUILD / 'guest' / name
-    found, version = release(top / 'kernel')
-    folder = top / 'headers' / found
-    with ui.lock(top / 'headers.lock', f'the headers of the {name} kernel'):
+def headers(arch, kernel):
+    """The folder to give to "make -C" for a kernel; fetches the packages of Debian's."""
+    if not kernel.origin():
+        return kernel.folder
+    suite, found, version, _ = kernel.origin()
+    folder = kernel.folder / 'headers' / found
+    with ui.lock(kernel.folder / 'headers.lock', f'the headers of the {arch.name} kernel'):
         if not folder.is_dir():
-            base = found.removesuffix('-' + arch.kernel.removeprefix('linux-image-'))
-            target = debian.Apt(guest.SUITE, arch.debian)
-            host = debian.Apt(guest.SUITE, 'amd64')
+            target, host = debian.Apt(suite, arch.debian), debian.Apt(suite, 'amd64')
+            libraries = debian.Apt(suite.removesuffix('-backports'), 'amd64')
             with ui.lock(ui.CACHE / 'lock', 'a download'):
-                host.update()
-                target.update()
+                for apt in (target, host, libraries):
+                    apt.update()
+            base = next(found[:n] for n in range(len(found), 0, -1)     # without the flavour
+                        if f'linux-headers-{found[:n]}-common' in target.names('linux-headers-'))
             try:
-                debs = target.fetch(f'linux-headers-{found}={version}',
-                                    f'linux-headers-{base}-common={version}',
-                                    what=f'headers of kernel {found}')
+                debs = target.fetch_version(version, f'linux-headers-{found}',
+                                            f'linux-headers-{base}-common',
+                                            what=f'headers of kernel {found}')
             except ui.Fail as fail:
                 raise ui.Fail(str(fail), f'if the archive has a newer kernel by now, remove '
-                              f'{ui.show(top)}, which fetches that')
-            tools = [p for p in host.closure(f'linux-kbuild-{base}')
-                     if p.startswith(('lib', 'zlib', 'linux-kbuild'))]
-            debs += host.fetch(*tools, what='programs that build kernel modules')
+                              f'{ui.show(kernel.folder)}, which fetches that')
+            what = 'programs that build kernel modules'
+            [kbuild] = target.dependencies(f'linux-headers-{found}', 'linux-kbuild-.*')
+            debs += host.fetch(kbuild, what=what)
+            needs = libraries.closure(*host.dependencies(kbuild, '(lib|zlib).*'))
+            debs += libraries.fetch(*(p for p in needs if p.startswith(('lib', 'zlib'))), what=what)
             with ui.Step(f'unpack the headers of kernel {found}'):
                 scratch = folder.with_name(found + '.part')
                 for old in (scratch, *folder.parent.glob('*')):     # also of older kernels
                     shutil.rmtree(old, ignore_errors=True)
                 for deb in debs:
                     debian.unpack(deb, scratch)
+                for old in ('lib', 'lib64'):        # before Debian 13
+                    if (scratch / old).is_dir():
+                        shutil.copytree(scratch / old, scratch / 'usr' / old, symlinks=True,
+                                        dirs_exist_ok=True)
                 own_libc(scratch)
-                # The installed file has the absolute path of an installation.
-                ui.write(scratch / f'usr/src/linux-headers-{found}/Makefile',
-                         'include $(dir $(lastword $(MAKEFILE_LIST)))'
-                         f'../linux-headers-{base}-common/Makefile\n')
+                # The package's file has the absolute paths of an installation.
+                makefile = scratch / f'usr/src/linux-headers-{found}/Makefile'
+                ui.write(makefile, makefile.read_text().replace(
+                    '/usr/src/', '$(dir $(lastword $(MAKEFILE_LIST)))../'))
                 scratch.rename(folder)
     return folder / f'usr/src/linux-headers-{found}'
 
@@ -128,14 +128,25 @@ def environment():
             if k not in ('MAKEFLAGS', 'MAKELEVEL', 'MFLAGS', 'KCFLAGS')} | {'LC_ALL': 'C.UTF-8'}
 
 
-def build(name, source):
+def without(arch):
+    """Settings of make for what this host lacks."""
+    version = ui.run([f'{arch.triplet}-gcc', '-dumpversion'])[0].split('.')[0]
+    # gcc 12 puts the bytes that ftrace patches between a function's beginning and the code that
+    # computes the TOC pointer relative to it. Our modules are not traced then.
+    broken = arch.name == 'power' and int(version) < 13
+    return [*WITHOUT, *['CONFIG_FUNCTION_TRACER='] * broken]
+
+
+def build(name, source, kernel=None):
     """Build what the Kbuild file in the folder `source` says; returns the .ko files.
 
     make runs in a copy, because it leaves its files beside the sources.
     """
     arch, source = guest.ARCHES[name], check_source(source)
-    guest.build(name)
-    where, top = headers(name), ui.BUILD / 'guest' / name / 'modules'
+    kernel = kernel or kernels.debian_kernel(name)
+    where, top = headers(arch, kernel), kernel.folder / 'modules'
+    if not kernel.origin():             # a tree of the user's is not ours to write to
+        top = ui.BUILD / 'guest' / name / 'own' / 'modules'
     scratch, log = top / source.name, ui.LOGS / f'module-{name}-{source.name}.log'
     with ui.lock(top / 'lock', f'modules of the {name} guest'):
         copy_sources(source, scratch)
@@ -144,7 +155,7 @@ def build(name, source):
         with ui.Step(f'build the module {source.name} for the {name} guest'):
             try:
                 ui.run(['make', '-C', where, f'M={scratch}', f'ARCH={KBUILD[arch.debian]}',
-                        f'CROSS_COMPILE={arch.triplet}-', f'CC={arch.triplet}-gcc', *WITHOUT,
+                        f'CROSS_COMPILE={arch.triplet}-', f'CC={arch.triplet}-gcc', *without(arch),
                         'modules'], log.name, env=environment())
             except ui.Fail as fail:
                 raise ui.Fail(f'building the module {source.name} failed: {reason(log, fail)}'

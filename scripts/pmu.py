@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 import ui
-from arguments import Parser, between, positive
+from arguments import Parser, at_least_0, between, positive
 from base import bases
 from graph import graph
 
@@ -57,38 +57,109 @@ def cmd_verify(opt):
     export.verify()
 
 
-def cmd_boot(opt):
-    import boot
+def usage(text, command='boot'):
+    return ui.Fail(text, f"see 'pmu {command} --help'", status=2)
+
+
+def at_path(option, item, default=''):
+    """(host path, absolute guest path) of HOST=/PATH/IN/GUEST"""
+    source, _, target = item.partition('=')
+    target = target or default
+    if not source or not target.startswith('/') or not target.strip('/'):
+        raise usage(f'{option} {item}: expected FILE=/PATH/IN/GUEST')
+    return source, target
+
+
+def check_kernel(opt):
+    """Refuse what cannot name a kernel, before anything is built."""
+    import guest
+    import kernels
+    if opt.kernel and (opt.release or opt.kernel_flavour):
+        raise usage('--kernel, and --release or --kernel-flavour, both name a kernel', opt.command)
+    if not re.fullmatch('([a-z][a-z0-9-]*)?', opt.release):
+        raise ui.Fail(f'--release {opt.release}: not the name of a Debian release',
+                      'for example bookworm or trixie-backports', status=2)
+    if not re.fullmatch('[a-z0-9]*', opt.kernel_flavour):
+        raise usage(f'--kernel-flavour {opt.kernel_flavour}: not the name of one', opt.command)
+    if opt.kernel:
+        kernels.own(opt.kernel, guest.ARCHES[opt.arch])
+
+
+def files_in(opt):
+    """{guest path: host path} of --initrd-add, and [(file, arguments)] of --module"""
     files = {}
     for item in opt.initrd_add:
-        source, _, target = item.partition('=')
-        if not source or not target.startswith('/') or not target.strip('/'):
-            raise ui.Fail(f'--initrd-add {item}: expected FILE=/PATH/IN/GUEST',
-                          "see 'pmu boot --help'", status=2)
+        source, target = at_path('--initrd-add', item)
+        if not os.path.exists(source):
+            raise ui.Fail(f'--initrd-add {source}: no such file')
         files[target] = source
+    modules = []
+    for item in opt.module:
+        match = re.fullmatch(r'(.+?\.ko)(?::(.*))?', item)
+        if not match:
+            raise usage(f'--module {item}: expected FILE.ko or FILE.ko:ARGUMENTS')
+        if not os.path.isfile(match[1]):
+            raise ui.Fail(f'--module {match[1]}: no such file')
+        modules.append((match[1], match[2] or ''))
+    return files, modules
+
+
+def folders(opt):
+    """{guest path: host path} of --share, and of --get"""
+    shares, gets = {}, {}
+    for item in opt.share:
+        source, target = at_path('--share', item, '/share')
+        if not os.path.isdir(source):
+            raise ui.Fail(f'--share {source}: no such folder')
+        if target in shares:
+            raise usage(f'--share {item}: {target} is taken by {shares[target]}')
+        shares[target] = os.path.abspath(source)
+    for item in opt.get:
+        path, _, local = item.partition('=')
+        local = local or os.path.basename(path.rstrip('/'))
+        if not path.startswith('/') or not local:
+            raise usage(f'--get {item}: expected /PATH/IN/GUEST or /PATH/IN/GUEST=FILE')
+        if not os.path.isdir(os.path.dirname(local) or '.'):
+            raise ui.Fail(f'--get {item}: there is no folder {os.path.dirname(local)}')
+        gets[path.rstrip('/')] = os.path.abspath(local)
+    return shares, gets
+
+
+def cmd_boot(opt):
+    import boot
+    files, modules = files_in(opt)
+    shares, gets = folders(opt)
     packages = [name for item in opt.packages for name in item.split(',')]
     for name in packages:
         if not re.fullmatch(r'[a-z0-9][a-z0-9+.-]*[a-z0-9+]', name):
-            raise ui.Fail(f'--with {name}: not the name of a Debian package',
-                          "see 'pmu boot --help'", status=2)
+            raise usage(f'--with {name}: not the name of a Debian package')
     if opt.junit and not opt.run:
-        raise ui.Fail('--junit needs --run', "see 'pmu boot --help'", status=2)
+        raise usage('--junit needs --run')
+    for name in opt.modprobe:
+        if not re.fullmatch(r'[\w-]+', name):
+            raise usage(f'--modprobe {name}: not the name of a module')
+    if opt.repeatable and opt.arch == 'power':
+        raise usage("--repeatable is for arm and x86: powernv's BMC tells the host's time")
+    if opt.snapshot and (opt.arch == 'power' or opt.share or opt.ssh or opt.gdb or opt.acpi
+                         or opt.repeatable or not opt.run):
+        raise usage('--snapshot needs --run, is for arm and x86, and goes without --share, --ssh, '
+                    '--gdb, --acpi and --repeatable')
+    check_kernel(opt)
     if not opt.run and not opt.shell and not sys.stdin.isatty():
         raise ui.Fail('no terminal for a shell', "use --run SCRIPT; see 'pmu boot --help'",
                       status=2)
     if opt.run and not os.path.isfile(opt.run):
         raise ui.Fail(f'--run {opt.run}: no such file')
-    if opt.kernel and opt.release:
-        raise ui.Fail('--kernel and --release both name a kernel', 'give one of them', status=2)
-    if not re.fullmatch('[a-z]*', opt.release):
-        raise ui.Fail(f'--release {opt.release}: not the name of a Debian release',
-                      'for example bookworm', status=2)
+    if opt.ssh and not shutil.which('ssh-keygen'):
+        raise ui.Fail('--ssh needs ssh-keygen on this host', 'apt-get install openssh-client')
     graph('stock' if opt.stock else 'qemu', f'guest-{opt.arch}')
     options = boot.Options(
         opt.arch, smp=opt.smp, machine=opt.machine, cpu=opt.cpu, memory=opt.memory,
-        kernel=opt.kernel, release=opt.release, append=opt.append, files=files,
-        packages=packages, run=opt.run, acpi=opt.acpi, stock=opt.stock, timeout=opt.timeout,
-        args=opt.args)
+        kernel=opt.kernel, release=opt.release, flavour=opt.kernel_flavour, append=opt.append,
+        files=files, packages=packages, run=opt.run, acpi=opt.acpi, stock=opt.stock,
+        timeout=opt.timeout, modules=modules, modprobe=opt.modprobe, shares=shares, gets=gets,
+        net=opt.net, ssh=opt.ssh, gdb=opt.gdb, repeatable=opt.repeatable,
+        snapshot=opt.snapshot, args=opt.args)
     if not opt.run:
         return boot.shell(options)
     return report(options, opt.junit) if opt.junit else boot.run(options)
@@ -114,10 +185,16 @@ def report(options, path):
 
 
 def cmd_module(opt):
+    import boot
+    import kernels
     import module
     module.check_source(opt.folder)
+    check_kernel(opt)
     graph(f'guest-{opt.arch}')
-    for path in module.build(opt.arch, opt.folder):
+    kernel = boot.the_kernel(boot.Options(opt.arch, kernel=opt.kernel, release=opt.release,
+                                          flavour=opt.kernel_flavour))
+    for path in module.build(opt.arch, opt.folder, kernel):
+        ui.say(f'vermagic: {kernels.module_info(path.read_bytes(), "vermagic")}')
         print(ui.show(path))
 
 
@@ -182,6 +259,25 @@ def cmd_set(opt):
 def cmd_watch(opt):
     import steer
     steer.watch(opt.guest, opt.interval, opt.count, opt.only)
+
+
+def cmd_count(opt):
+    import count
+    import topdown
+    if not opt.args:
+        raise usage('no PROGRAM behind --', 'count')
+    old = count.baseline(opt.baseline) if opt.baseline else None
+    topdown.program(opt.args)               # what cannot run is refused before anything is built
+    graph('qemu', 'guest-x86')
+    status, counts = count.run(opt.args)
+    lines, beyond = count.compare(counts, old, opt.tolerance)
+    print(*lines, sep='\n', flush=True)
+    if opt.json:
+        ui.write(opt.json, count.as_json(opt.args, counts))
+    if beyond and not status:
+        raise ui.Fail(f'{" and ".join(beyond)} changed by more than {opt.tolerance:g} %',
+                      f'if that is as it should be, make {opt.baseline} anew with --json')
+    return status
 
 
 def cmd_pnor(opt):
@@ -290,6 +386,17 @@ def parser():
                          help="take QEMU's source from here, not from Debian's archive "
                               '(remembered until the next "clean")')
 
+    def kernel_options(sub):
+        sub.add_argument('--kernel', metavar='FILE|DIR', default='',
+                         help="a kernel of yours instead of Debian's, or a tree in which one was "
+                              'built')
+        sub.add_argument('--release', metavar='SUITE', default='',
+                         help="the kernel of another suite of Debian's archive: bookworm (6.1), "
+                              'trixie-backports, sid')
+        sub.add_argument('--kernel-flavour', metavar='NAME', default='',
+                         help='another build of it: generic, cloud, rt, 16k or 64k (default: cloud, '
+                              'on power generic)')
+
     sub = command('demo', cmd_demo, 'show what the emulated PMUs count, in an arm64, an x86 and a '
                   'POWER guest', '[--report DIR] [arm|x86|power]')
     sub.add_argument('arch', nargs='?', choices=('arm', 'x86', 'power'),
@@ -356,15 +463,33 @@ def parser():
     sub.add_argument('--cpu', metavar='MODEL[,PROP=...]', default='',
                      help='as in -cpu (x86: default Icelake-Server-v6,pmu=on)')
     sub.add_argument('--memory', metavar='SIZE', default='', help='as in -m (default: 2G)')
-    sub.add_argument('--kernel', metavar='FILE', default='',
-                     help="a kernel of yours instead of Debian's")
-    sub.add_argument('--release', metavar='NAME', default='',
-                     help='the kernel of another Debian release, for example bookworm (6.1)')
+    kernel_options(sub)
     sub.add_argument('--acpi', action='store_true',
                      help='boot through UEFI, so that the kernel uses ACPI (arm)')
     sub.add_argument('--append', metavar='TEXT', default='', help='more kernel parameters')
     sub.add_argument('--initrd-add', metavar='FILE=PATH', action='append', default=[],
-                     help='put FILE into the guest at PATH; may be repeated')
+                     help='put FILE, or a whole folder, into the guest at PATH; may be repeated')
+    sub.add_argument('--module', metavar='FILE.ko[:ARGS]', action='append', default=[],
+                     help='load a kernel module of yours, after those that it depends on; may be '
+                          'repeated')
+    sub.add_argument('--modprobe', metavar='NAME', action='append', default=[],
+                     help="load a module of the kernel's own; may be repeated")
+    sub.add_argument('--share', metavar='DIR[=PATH]', action='append', default=[],
+                     help='let the guest read and write DIR, at PATH (default: /share)')
+    sub.add_argument('--get', metavar='PATH[=LOCAL]', action='append', default=[],
+                     help="copy a file or folder out of the guest, after the script's end, also "
+                          'if it failed (default: into the current folder)')
+    sub.add_argument('--net', action='store_true',
+                     help="QEMU's user network: the guest reaches what this host does")
+    sub.add_argument('--ssh', action='store_true',
+                     help='with a login by ssh, whose command is printed')
+    sub.add_argument('--gdb', action='store_true',
+                     help="let gdb attach to the guest's CPUs, at a port that is printed")
+    sub.add_argument('--snapshot', action='store_true',
+                     help='keep the booted guest in a file, where later runs with the same '
+                          'options start, in a second (arm and x86)')
+    sub.add_argument('--repeatable', action='store_true',
+                     help='two boots count the same, also in the kernel (arm and x86; slower)')
     sub.add_argument('--with', metavar='PKG[,PKG...]', action='append', default=[],
                      dest='packages',
                      help="add these packages of the guest's Debian, and what they depend on")
@@ -375,7 +500,8 @@ def parser():
                      help='give up if user space is not up by then (default: 300)')
 
     sub = command('module', cmd_module, "build a kernel module for a guest's kernel and print where "
-                  'it is', '(arm|power|x86) DIR')
+                  'it is', '(arm|power|x86) DIR [OPTIONS]')
+    kernel_options(sub)
     sub.add_argument('arch', choices=('arm', 'power', 'x86'), metavar='arm|power|x86',
                      help='which guest')
     sub.add_argument('folder', metavar='DIR', help='its source, with a Kbuild file')
@@ -444,6 +570,14 @@ def parser():
                      help='end after so many (default: when the guest ends)')
     sub.add_argument('guest', nargs='?', metavar='GUEST', default='',
                      help='which, if several run: arm, x86-2')
+    sub = command('count', cmd_count, 'run a static x86 program in the guest, and count exactly '
+                  'what it executes in user space', '[OPTIONS] -- PROGRAM [ARGS]')
+    sub.epilog = 'PROGRAM with a slash is a static program of yours; without, one of the guest.'
+    sub.add_argument('--json', metavar='FILE', default='', help='save the counts, too')
+    sub.add_argument('--baseline', metavar='FILE', default='',
+                     help='compare with these counts, which --json saved; a change is status 1')
+    sub.add_argument('--tolerance', metavar='PERCENT', type=at_least_0, default=0,
+                     help='allow changes up to this (default: 0)')
 
     sub = command('pnor', cmd_pnor, "put catalogs of IMC counters into powernv's flash image",
                   '--catalog ID=FILE... -o IMG [--base IMG] | --list IMG')
@@ -493,7 +627,7 @@ def parser():
 def run(argv):
     # Everything behind `--` is for QEMU, or a command.
     args = []
-    if argv[:1] in (['boot'], ['topdown']) and '--' in argv:
+    if argv[:1] in (['boot'], ['topdown'], ['count']) and '--' in argv:
         cut = argv.index('--')
         argv, args = argv[:cut], argv[cut + 1:]
     if not argv or argv[0] == 'help':

@@ -6,6 +6,7 @@
 import pathlib
 
 import guest
+import kernels
 import module
 import qemu
 import tree
@@ -26,7 +27,7 @@ def step(argv):
         if not how:
             guest.build(name)
         elif how[0] == 'release':
-            guest.release_kernel(name, how[1])
+            kernels.debian_kernel(name, how[1])
         elif how[0] == 'module':
             module.build(name, module.DRIVERS / how[1])
         else:

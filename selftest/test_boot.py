@@ -13,18 +13,19 @@ from fixtures import finish, one_line, wait_for, write
 DRIVER = '''
 import pathlib, sys
 sys.path.insert(0, 'scripts')
-import boot, guest, qemu, ui
+import boot, guest, kernels, qemu, ui
 top, mode, *words = sys.argv[1:]
 top = pathlib.Path(top)
 guest.build = lambda name: (top / 'kernel', top / 'initrd')
-guest.packages = lambda name, packages: top / packages
+kernels.debian_kernel = lambda *_: kernels.Kernel(top / 'kernel', top)
+guest.packages = lambda name, packages: top / ''.join(packages)
 qemu.binary = lambda name, kind='qemu': top / 'bin' / name
 def main(_):
     options = boot.Options('arm', **dict(w.split('=', 1) for w in words))
     options.timeout = float(options.timeout)
     ui.BUILD.mkdir(parents=True, exist_ok=True)
     if mode == 'command':
-        print(*boot.command(options, top), sep='\\n')
+        print(*boot.command(options, top)[0], sep='\\n')
         return 0
     return getattr(boot, mode)(options)
 ui.main(main)

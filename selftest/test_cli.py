@@ -58,6 +58,12 @@ class Arguments(unittest.TestCase):
                      'boot arm --with', 'boot x86 --shell --junit x', 'topdown',
                      'test --device nope', 'boot arm --with a,,b', 'boot arm --with=-oX=y',
                      'module', 'module arm', 'module mips guest',
+                     'boot arm --module x', 'boot arm --module .ko', 'boot arm --share =/x',
+                     'boot arm --share guest=x', 'boot arm --get x', 'boot arm --get /',
+                     'boot arm --share guest --share scripts',
+                     'boot arm --kernel x --release sid', 'boot arm --kernel x --kernel-flavour rt',
+                     'boot arm --kernel-flavour a/b', 'module arm guest/drivers/hisi_pmcu --kernel '
+                     'x --release sid', 'boot arm --modprobe a/b', 'boot power --repeatable', 'boot arm --snapshot --gdb',
                      'boot arm --with A', 'boot arm --with vim-', 'boot arm --smp=2 --ker x'):
             if args.startswith('boot arm -'):       # or it would stop for want of a terminal
                 args += ' --run missing.sh'
@@ -75,6 +81,21 @@ class Arguments(unittest.TestCase):
         """a --run file that is missing is noticed before anything is built"""
         for name in ('missing.sh', 'guest'):
             one_line(self, self.pmu('boot', 'arm', '--run', name), 1, f'--run {name}')
+        self.assertFalse(self.project.build.exists())
+
+    def test_missing_inputs(self):
+        """whatever else is missing is noticed before anything is built, too"""
+        write(self.project.root, {'run.sh': '#!/bin/sh\n'})
+        for option, value, why in (
+                ('--initrd-add', 'missing=/x', '--initrd-add missing: no such file'),
+                ('--module', 'missing.ko:a=1', '--module missing.ko: no such file'),
+                ('--share', 'run.sh', '--share run.sh: no such folder'),
+                ('--get', '/x=missing/y', 'there is no folder missing'),
+                ('--kernel', 'missing', '--kernel missing: no such file'),
+                ('--kernel', 'scripts', '--kernel scripts: no arch/arm64/boot/Image'),
+                ('--kernel', 'run.sh', 'is not a kernel for arm64')):
+            one_line(self, self.pmu('boot', 'arm', '--run', 'run.sh', option, value), 1, why)
+        one_line(self, self.pmu('boot', 'arm', '--run', 'run.sh', '--release', '-x'), 2, '--release')
         self.assertFalse(self.project.build.exists())
 
     def test_no_module(self):

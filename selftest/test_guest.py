@@ -10,6 +10,7 @@ import unittest
 from unittest import mock
 
 import guest
+import kernels
 import ui
 from fixtures import write
 
@@ -114,11 +115,18 @@ class Archive(Temporary):
                          {'opt/x/tool': ('0o744', b'tool'), 'text': ('0o644', b'text'),
                           guest.RUN.strip('/'): ('0o755', b'#!/bin/sh\n')})
 
-    def test_extra_refused(self):
-        """a file of the user that is missing, or a folder, is refused by name"""
-        for name, why in (('missing', 'no such file'), ('', 'is a folder')):
-            with self.assertRaisesRegex(ui.Fail, f'{self.top / name} ?.*{why}'):
-                guest.extra_archive({'/x': self.top / name})
+    def test_folder(self):
+        """a folder of the user comes with all that is in it, modes and links too"""
+        write(self.top, {'d/run': 'run', 'd/.config/x': 'x', 'd/usr/share/man/m': 'kept'})
+        (self.top / 'd/run').chmod(0o755)
+        os.symlink('run', self.top / 'd/alias')
+        (self.top / 'd/empty').mkdir()
+        found = {n: (oct(m), c) for n, m, c, _ in
+                 parse(guest.extra_archive({'/opt/x': self.top / 'd'}))}
+        self.assertEqual({n: v for n, v in found.items() if v[0][2] == '1'}, {
+            'opt/x/run': ('0o100755', b'run'), 'opt/x/.config/x': ('0o100644', b'x'),
+            'opt/x/usr/share/man/m': ('0o100644', b'kept'), 'opt/x/alias': ('0o120777', b'run')})
+        self.assertIn('opt/x/empty', found)
 
 
 class Kernel(Temporary):
@@ -145,7 +153,7 @@ class Kernel(Temporary):
             taken = set()
             for name in self.headers():
                 try:
-                    guest.check_kernel(self.top / name, guest.ARCHES[arch])
+                    kernels.check(self.top / name, guest.ARCHES[arch])
                     taken.add(name)
                 except ui.Fail as fail:
                     self.assertRegex(str(fail), f'^--kernel .*{name} is not a kernel for .*; ')
@@ -155,7 +163,7 @@ class Kernel(Temporary):
         """a kernel that is missing, or a folder, is refused"""
         for path in (self.top / 'missing', self.top):
             with self.assertRaisesRegex(ui.Fail, f'^--kernel {path}: (no such|not a) file'):
-                guest.check_kernel(path, guest.ARCHES['arm'])
+                kernels.check(path, guest.ARCHES['arm'])
 
 
 class Program(Temporary):
@@ -222,6 +230,7 @@ class Initrd(Temporary):
         (self.top / 'guest/x/root/usr/bin').mkdir(parents=True)
         write(self.top, {'guest/x/root/usr/bin/busybox': b'b', 'guest/x/root/usr/bin/perf': b'p',
                          'guest/x/kernel': b'k'})
+        write(self.top, {'guest/x/kernel.from': 'trixie 6.12 1 linux-image-6.12'})
         arch = guest.Arch('x', 'x', 'kernel', 'x', ())
         with mock.patch.multiple(ui, BUILD=self.top, LOGS=self.top / 'logs'), \
                 mock.patch.dict(guest.ARCHES, x=arch), \

@@ -40,8 +40,7 @@ part kernel;  perf stat -x, -e instructions,cycles,branches busybox md5sum /init
 
     def test_repeat(self):
         """two boots have the same counts, samples and log; in user space, as without -icount"""
-        boots = [self.icount('sleep=off', '-seed', '1', '-rtc', 'base=2026-01-01,clock=vm')
-                 for _ in range(2)]
+        boots = [run(self.script, MODEL, smp='1', repeatable=True) for _ in range(2)]
         self.check(*boots)
         plain = self.boot()
         self.assertEqual(user_counts(boots[0]), user_counts(plain))

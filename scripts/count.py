@@ -1,0 +1,72 @@
+# Exact counts of a program, and how they changed.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""`pmu count`: count a program in the x86 guest, and compare with what was counted before."""
+
+import json
+import shlex
+
+import topdown
+import ui
+
+EVENTS = {'instructions': 'instructions:u', 'branches': 'branches:u',
+          'loads': 'cpu/event=0xd0,umask=0x81/u',       # MEM_INST_RETIRED.ALL_LOADS
+          'stores': 'cpu/event=0xd0,umask=0x82/u'}      # and ALL_STORES
+CPU = 'Icelake-Server-v6,pmu=on'
+
+
+def baseline(path):
+    """The counts of a file that --json wrote."""
+    try:
+        with open(path) as handle:
+            found = json.load(handle)['counts']
+        return {name: int(found[name]) for name in EVENTS}
+    except FileNotFoundError:
+        raise ui.Fail(f'--baseline {path}: no such file', 'make it with --json')
+    except (ValueError, KeyError, TypeError):
+        raise ui.Fail(f'--baseline {path} has no counts', 'make it with --json')
+
+
+def run(command):
+    """Run a command; returns (its exit status, {name: count})."""
+    files, inside = topdown.program(command)
+    script = f'''command -v {shlex.quote(inside[0])} > /dev/null || refuse program
+perf stat -j -e {",".join(EVENTS.values())} -o /tmp/count -- {shlex.join(inside)}
+status=$?
+echo "{topdown.MARK} begin"
+cat /tmp/count
+echo "{topdown.MARK} end"
+exit $status
+'''
+    # The stack's place decides which way some functions go; the watchdog takes a counter.
+    status, output = topdown.run_in_guest(script, cpu=CPU, files=files,
+                                          append='norandmaps nmi_watchdog=0')
+    if output.refused:
+        what, hint = topdown.REFUSED[output.refused]
+        raise ui.Fail(what.format(command=command), hint)
+    found = [event for line in sum(output.parts, []) if line.startswith('{')
+             if (event := json.loads(line))['counter-value'][0].isdigit()]
+    if len(found) != len(EVENTS):
+        raise ui.Fail('perf has no counts of the program', 'does it start in the guest?',
+                      ui.LOGS / 'boot-x86.log')
+    return (status or topdown.killed(command, output.last),
+            {name: int(float(event['counter-value'])) for name, event in zip(EVENTS, found)})
+
+
+def as_json(command, counts):
+    return json.dumps({'command': command, 'cpu': CPU, 'counts': counts}, indent=1) + '\n'
+
+
+def compare(counts, old, tolerance):
+    """(lines of text, the names whose change is beyond a tolerance in percent)"""
+    lines, beyond = [], []
+    for name, count in counts.items():
+        line = f'{name:14}{count:20,}'
+        if old:
+            change = 100 * (count - old[name]) / old[name]
+            line += f'{change:+12.4f} %'
+            if abs(change) > tolerance:
+                beyond.append(name)
+                line += '  <-'
+        lines.append(line)
+    return lines, beyond

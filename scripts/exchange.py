@@ -1,0 +1,207 @@
+# What a guest gets from its host besides a kernel and a RAM disk, and what comes out of it.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Modules, shared folders, files out, network and debugger of one boot.
+
+guest/init runs /pmu/setup before the user's script, and /pmu/finish after it.
+"""
+
+import contextlib
+import pathlib
+import shlex
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+import debian
+import guest
+import kernels
+import module
+import ui
+
+PORT = 'pmu-get'        # the virtio port through which files come out
+# 10.0.2.0/24 is QEMU's: the guest, the way out, and the name server
+NETWORK = '''\
+ip addr add 10.0.2.15/24 dev eth0 && ip link set eth0 up || exit 1
+ip route add default via 10.0.2.2
+echo nameserver 10.0.2.3 > /etc/resolv.conf
+'''
+SSH = '''\
+mkdir -p /dev/pts /etc/dropbear
+mount -t devpts devpts /dev/pts
+echo root::0:0:root:/root:/bin/sh > /etc/passwd
+echo /bin/sh > /etc/shells
+chmod 700 /root /root/.ssh
+chmod 600 /root/.ssh/authorized_keys
+/usr/sbin/dropbear -R -s || exit 1
+'''
+# What is not there is left out; the host says so.
+GET = '''\
+port=$(grep -lx PORT /sys/class/virtio-ports/*/name) && port=${port%/name} || exit 1
+cd / || exit
+for path in PATHS; do
+    [ ! -e "$path" ] && [ ! -L "$path" ] || set -- "$@" "$path"
+done
+[ $# = 0 ] || tar -c -f "/dev/${port##*/}" "$@"
+'''
+REPEATABLE = ['-icount', 'shift=1,sleep=off', '-seed', '1', '-rtc', 'base=2026-01-01,clock=vm']
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        return probe.getsockname()[1]
+
+
+def virtiofsd():
+    """Debian 13's server of shared folders, with its libraries; the program."""
+    where = ui.BUILD / 'virtiofsd'
+    with ui.lock(ui.BUILD / 'virtiofsd.lock', 'unpacking virtiofsd'):
+        if not where.is_dir():
+            apt = debian.Apt(guest.SUITE, 'amd64')
+            with ui.lock(ui.CACHE / 'lock', 'a download'):
+                apt.update()
+            needs = [p for p in apt.closure('virtiofsd') if p.startswith(('lib', 'virtiofsd'))]
+            scratch = ui.BUILD / 'virtiofsd.part'
+            shutil.rmtree(scratch, ignore_errors=True)
+            for deb in apt.fetch(*needs, what='virtiofsd'):
+                debian.unpack(deb, scratch)
+            module.own_libc(scratch, 'usr/libexec/virtiofsd')
+            scratch.rename(where)
+    return where / 'usr/libexec/virtiofsd'
+
+
+def ssh_key():
+    """A key of ours, for our guests only."""
+    key = ui.BUILD / 'guest' / 'ssh-key'
+    with ui.lock(key.with_suffix('.lock'), 'making a key'):
+        if not key.exists():
+            ui.run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-C', 'qemu-pmu', '-f', key])
+    return key
+
+
+class Exchange:
+    """For one boot: options of QEMU, files of the guest, and programs of the host."""
+
+    def __init__(self, opt, kernel, scratch):
+        self.opt, self.scratch = opt, pathlib.Path(scratch)
+        self.args, self.files, self.machine = [], {}, ''
+        self.setup, self.finish, self.slots = [], [], 0
+        self.kept = None        # the Snapshot, if there is to be one
+        self.modules = kernels.Modules(kernel, guest.ARCHES[opt.name])
+        for name in opt.modprobe:
+            self.modules.add(name)
+        for path, arguments in opt.modules:
+            self.modules.add_file(path, arguments)
+        if opt.gets:
+            self._get()
+        if opt.shares:
+            self._share()
+        if opt.net or opt.ssh:
+            self._net()
+        if opt.gdb:
+            port = free_port()
+            self.args += ['-gdb', f'tcp:127.0.0.1:{port}']
+            ui.say(f'gdb: target remote 127.0.0.1:{port}')
+        if opt.repeatable:
+            self.args += REPEATABLE
+        if opt.shares or opt.gets or opt.net or opt.ssh:
+            self.modules.add('virtio_pci', required=False)
+        load = []
+        for name, (data, arguments, required) in self.modules.order.items():
+            self.put(f'/pmu/modules/{name}.ko', data)
+            load.append(f'insmod /pmu/modules/{name}.ko {arguments} '
+                        + ('|| exit 1\n' if required else '2> /dev/null\n'))
+        for target, lines in ('/pmu/setup', load + self.setup), ('/pmu/finish', self.finish):
+            if lines:
+                self.put(target, ''.join(lines).encode())
+
+    def put(self, target, data):
+        """A file of the guest."""
+        path = self.scratch / f'file{len(self.files)}'
+        path.write_bytes(data)
+        self.files[target] = path
+
+    def device(self, name):
+        """Add a PCI device; on powernv each has a bus of its own."""
+        if self.opt.name == 'power':
+            name += f',bus=pcie.{self.slots}'
+        self.slots += 1
+        self.args += ['-device', name]
+
+    def _get(self):
+        self.modules.add('virtio_console', required=False)
+        self.device('virtio-serial-pci,id=pmu-serial')
+        self.args += ['-chardev', f'file,id={PORT},path={self.scratch}/get.tar',
+                      '-device', f'virtserialport,bus=pmu-serial.0,chardev={PORT},name={PORT}']
+        paths = shlex.join(path.lstrip('/') for path in self.opt.gets)
+        self.finish.append(GET.replace('PORT', PORT).replace('PATHS', paths))
+
+    def _share(self):
+        self.modules.add('virtiofs', required=False)
+        self.sockets = tempfile.TemporaryDirectory(prefix='pmu-')    # a socket's path must be short
+        size = self.opt.memory or '2G'
+        self.machine = ',memory-backend=pmu-ram'
+        self.args += ['-object', f'memory-backend-memfd,id=pmu-ram,share=on,size={size}']
+        for n, target in enumerate(self.opt.shares):
+            self.args += ['-chardev', f'socket,id=share{n},path={self.sockets.name}/{n}']
+            self.device(f'vhost-user-fs-pci,chardev=share{n},tag=share{n}')
+            at = shlex.quote(target)
+            self.setup.append(f'mkdir -p {at} && mount -t virtiofs share{n} {at} || exit 1\n')
+
+    def _net(self):
+        self.modules.add('virtio_net', required=False)
+        forward = ''
+        self.setup.append(NETWORK)
+        if self.opt.ssh:
+            port, key = free_port(), ssh_key()
+            forward = f',hostfwd=tcp:127.0.0.1:{port}-:22'
+            self.files['/root/.ssh/authorized_keys'] = key.with_name('ssh-key.pub')
+            self.setup.append(SSH)
+            ui.say(f'ssh -p {port} -i {ui.show(key)} -o StrictHostKeyChecking=no '
+                   '-o UserKnownHostsFile=/dev/null root@127.0.0.1')
+        self.args += ['-netdev', f'user,id=net{forward}']
+        self.device('virtio-net-pci,netdev=net,romfile=')
+
+    @contextlib.contextmanager
+    def running(self):
+        """The servers of shared folders, for as long as QEMU runs."""
+        with contextlib.ExitStack() as stack:
+            if self.opt.shares:
+                stack.enter_context(self.sockets)
+            for n, source in enumerate(self.opt.shares.values()):
+                path = pathlib.Path(self.sockets.name, str(n))
+                log = stack.enter_context(open(ui.LOGS / f'virtiofsd-{n}.log', 'w'))
+                child = stack.enter_context(subprocess.Popen(
+                    [virtiofsd(), '--socket-path', path, '--shared-dir', source,
+                     '--sandbox', 'none'], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                    start_new_session=True))
+                stack.callback(ui.stop, child)
+                deadline = time.monotonic() + 30
+                while not path.exists():
+                    if child.poll() is not None or time.monotonic() > deadline:
+                        raise ui.Fail(f'sharing {source} failed', log=ui.LOGS / log.name)
+                    time.sleep(0.02)
+            yield
+
+    def collect(self):
+        """Copy what came out to where the user wants it; True if all is there."""
+        if not self.opt.gets:
+            return True
+        archive, out = self.scratch / 'get.tar', self.scratch / 'get'
+        out.mkdir()
+        if archive.stat().st_size:
+            ui.run(['tar', '-x', '--no-same-owner', '-C', out, '-f', archive], 'get.log')
+        missing = []
+        for path, local in self.opt.gets.items():
+            source, local = out / path.lstrip('/'), pathlib.Path(local)
+            if source.is_dir() and not source.is_symlink():
+                shutil.copytree(source, local, symlinks=True, dirs_exist_ok=True)
+            elif source.exists() or source.is_symlink():
+                shutil.copy2(source, local, follow_symlinks=False)
+            else:
+                missing.append(path)
+                ui.say(f'--get {path}: the guest has no such file')
+        return not missing

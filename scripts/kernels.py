@@ -1,0 +1,219 @@
+# The kernels that guests boot, and their modules.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Find a kernel image by release and flavour, or in a tree of the user's, and its modules."""
+
+import contextlib
+import gzip
+import lzma
+import pathlib
+import re
+import subprocess
+import tempfile
+import zlib
+from dataclasses import dataclass
+
+import debian
+import ui
+
+# Where a built or an installed tree can have its image, in the order of preference
+IMAGES = {'arm64': ('arch/arm64/boot/Image', 'arch/arm64/boot/Image.gz', 'Image', 'Image.gz'),
+          'amd64': ('arch/x86/boot/bzImage', 'bzImage'),
+          'ppc64el': ('vmlinux',)}
+ORIGIN = 'kernel.from'      # beside a kernel of Debian: suite, release, version, package of modules
+
+
+@dataclass(frozen=True)
+class Kernel:
+    image: pathlib.Path
+    folder: pathlib.Path    # of Debian's kernel, and of what is made for it; or the user's tree
+
+    def origin(self):
+        """(suite, release, version, package that has the modules); None if it is not Debian's."""
+        path = self.folder / ORIGIN
+        return path.read_text().split() if path.is_file() else None
+
+
+def folder(name, release='', flavour=''):
+    """Where a guest's kernel and what belongs to it are."""
+    from guest import SUITE
+    part = '-'.join(p for p in (release or SUITE, flavour) if p)
+    return ui.BUILD / 'guest' / name / ('' if part == SUITE else part)
+
+
+def check(path, arch):
+    """Refuse a file that cannot be a kernel of this architecture."""
+    path = pathlib.Path(path)
+    if not path.is_file():
+        raise ui.Fail(f'--kernel {path}: {"not a" if path.exists() else "no such"} file')
+    with open(path, 'rb') as handle:
+        head = handle.read(0x400)
+    if arch.name == 'arm' and head[:2] == b'\x1f\x8b':      # QEMU unpacks it
+        with contextlib.suppress(OSError, EOFError, zlib.error), gzip.open(path) as handle:
+            head = handle.read(0x400)
+    if not any(re.match(pattern, head, re.DOTALL) for pattern, _ in arch.magic):
+        kinds = ' or '.join(name for _, name in arch.magic)
+        raise ui.Fail(f'--kernel {path} is not a kernel for {arch.debian} (no {kinds} header)',
+                      f'give the vmlinuz or vmlinux file of a {arch.debian} kernel')
+    return path
+
+
+def own(path, arch):
+    """The kernel of a file, or of a tree: one that was built, or has /boot and /lib/modules."""
+    path = pathlib.Path(path)
+    if not path.is_dir():
+        return Kernel(check(path, arch), path.parent / f'{path.name}.modules')
+    found = [p for name in IMAGES[arch.debian] if (p := path / name).is_file()]
+    found += sorted(path.glob('boot/vmlinu[xz]*'))
+    if not found:
+        raise ui.Fail(f'--kernel {path}: no {" or ".join(IMAGES[arch.debian])} in this folder, '
+                      'and no boot/vmlinuz-*', 'build the kernel, or give its file')
+    return Kernel(check(found[0], arch), path)
+
+
+def meta(apt, arch, flavour):
+    """Debian's meta package of a flavour: "cloud", "rt", "64k"; "generic" is the one without."""
+    base = arch.kernel.removeprefix('linux-image-').removeprefix('cloud-')
+    known = apt.names('linux-image-')
+    flavours = {'': arch.kernel, 'generic': f'linux-image-{base}'}
+    for name in known:
+        if match := re.fullmatch(f'linux-image-(?:([a-z]+)-)?{base}(?:-(\\d+k))?', name):
+            flavours[match[1] or match[2] or 'generic'] = name
+    if flavours.get(flavour) not in known:
+        have = ', '.join(sorted(f for f in flavours if f and flavours[f] in known))
+        raise ui.Fail(f'Debian {apt.suite} ({apt.arch}) has no kernel'
+                      + (f' of the flavour {flavour}' if flavour else ''),
+                      f'it has {have}' if have else 'give the name of another release')
+    return flavours[flavour]
+
+
+def extract(deb, where):
+    """The kernel image of a package: boot/vmlinu*-RELEASE or usr/lib/modules/RELEASE/vmlinuz."""
+    with tempfile.TemporaryDirectory(dir=where) as scratch:
+        ui.run(['sh', '-c', 'dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" --wildcards '
+                '"*/vmlinu[xz]*"', 'sh', deb, scratch], what=f'unpacking {deb.name}')
+        [image] = (p for p in pathlib.Path(scratch).rglob('vmlinu*') if p.is_file())
+        image.replace(where / 'kernel')
+
+
+def fetch(arch, where, suite, flavour=''):
+    """Fetch where/kernel. Newer packages leave image and modules to two others, depended on."""
+    if (where / 'kernel').is_file() and (where / ORIGIN).is_file():
+        return
+    apt = debian.Apt(suite, arch.debian)
+    with ui.lock(ui.CACHE / 'lock', 'a download'):
+        apt.update()
+    package = apt.dependencies(meta(apt, arch, flavour), r'linux-image-\d.*')[0]
+    binary = package.replace('linux-image', 'linux-binary')
+    split = binary in apt.names(binary)
+    [deb] = apt.fetch(binary if split else package,
+                      what=f'kernel of {arch.debian} in Debian {suite}')
+    with ui.Step(f'unpack the kernel of Debian {suite}'):
+        extract(deb, where)
+    modules = package.replace('linux-image', 'linux-modules') if split else package
+    ui.write(where / ORIGIN, ' '.join((suite, package.removeprefix('linux-image-'),
+                                       deb.name.split('_')[1], modules)) + '\n')
+
+
+def debian_kernel(name, release='', flavour=''):
+    """The kernel of a suite of the archive and a flavour, for a guest."""
+    import guest
+    where = folder(name, release, flavour)
+    where.mkdir(parents=True, exist_ok=True)
+    with ui.lock(ui.BUILD / 'guest' / name / 'kernel.lock', f'the {name} kernel'):
+        fetch(guest.ARCHES[name], where, release or guest.SUITE, flavour)
+    return Kernel(where / 'kernel', where)
+
+
+# -- modules ----------------------------------------------------------------
+
+def tree(kernel, arch):
+    """The folder below which a kernel's modules are; fetches the package of Debian's."""
+    if not kernel.origin():
+        return kernel.folder
+    where = kernel.folder / 'tree'
+    suite, release, version, package = kernel.origin()
+    mark = where / 'complete'
+    with ui.lock(kernel.folder / 'tree.lock', f'modules of the {arch.name} kernel'):
+        if not (mark.is_file() and mark.read_text() == release):
+            apt = debian.Apt(suite, arch.debian)
+            with ui.lock(ui.CACHE / 'lock', 'a download'):
+                apt.update()
+            debs = apt.fetch_version(version, package, what=f'modules of kernel {release}')
+            with ui.Step(f'unpack the modules of kernel {release}'):
+                subprocess.run(['rm', '-rf', where], check=True)
+                for deb in debs:
+                    debian.unpack(deb, where)
+            ui.write(mark, release)
+    return where
+
+
+def module_name(path):
+    return pathlib.Path(path).name.partition('.ko')[0].replace('-', '_')
+
+
+def module_data(path):
+    """A module's bytes, unpacked: guests need no decompressor."""
+    data = path.read_bytes()
+    kind = path.name.partition('.ko')[2]
+    if kind == '.zst':
+        return subprocess.run(['zstd', '-dcq'], input=data, capture_output=True, check=True).stdout
+    return {'.xz': lzma.decompress, '.gz': gzip.decompress}.get(kind, bytes)(data)
+
+
+def module_info(data, key):
+    """What a module says about itself: "depends", "vermagic"."""
+    found = re.search(rb'(?<!\w)' + key.encode() + rb'=([^\0]*)\0', data)
+    return found[1].decode(errors='replace') if found else ''
+
+
+class Modules:
+    """Modules in the order in which they must be loaded."""
+
+    def __init__(self, kernel, arch):
+        self.kernel, self.arch = kernel, arch
+        self.order = {}         # name: (bytes, arguments, whether it must be loaded)
+        self.known, self.builtin = None, set()
+
+    def _index(self):
+        if self.known is None:
+            top = tree(self.kernel, self.arch)
+            with ui.Step(f'look for modules below {ui.show(top)}'):
+                self.known = {module_name(p): p for p in top.rglob('*.ko*')
+                              if re.search(r'\.ko(\.\w+)?$', p.name)}
+                self.builtin = {module_name(line) for path in top.rglob('modules.builtin')
+                                for line in path.read_text().splitlines()}
+
+    def add(self, name, required=True):
+        """A module of the kernel's own, by name."""
+        self._index()
+        name = name.replace('-', '_')
+        if name in self.order or (name in self.builtin and name not in self.known):
+            return
+        if name in self.known:
+            self._load(name, module_data(self.known[name]), '', required)
+        elif required:
+            raise ui.Fail(f'this kernel has no module {name}', f'its modules are below '
+                          f'{ui.show(tree(self.kernel, self.arch))}')
+
+    def add_file(self, path, arguments=''):
+        """A module of the user's."""
+        data = pathlib.Path(path).read_bytes()
+        magic, origin = module_info(data, 'vermagic').split(' ')[0], self.kernel.origin()
+        if origin and magic != origin[1]:
+            raise ui.Fail(f'{path} is for the kernel {magic}, and this guest boots {origin[1]}',
+                          f'build it with ./pmu module {self.arch.name}, and the same --release')
+        self._load(module_name(path), data, arguments)
+
+    def _load(self, name, data, arguments, required=True):
+        for other in filter(None, module_info(data, 'depends').split(',')):
+            self.add(other)
+        # A cipher, for one, is found by the kernel only if it is there: "pre: crc32c" is for
+        # crc32c_generic and crc32c_vpmsum, of which a CPU may not have the latter.
+        soft = re.search(r'pre: ([^:]*)( post:|$)', module_info(data, 'softdep'))
+        for other in soft[1].split() if soft else ():
+            self._index()
+            for found in sorted(self.known):
+                if (found + '_').startswith(other.replace('-', '_') + '_'):
+                    self.add(found, required=False)
+        self.order[name] = data, arguments, required

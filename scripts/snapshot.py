@@ -1,0 +1,72 @@
+# A guest that has booted, kept in a file.
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Save a guest that waits for its script, and let later runs start there.
+
+The file is a migration stream. Its name is a digest of what the guest was started with; one is
+kept for each architecture.
+"""
+
+import base64
+import hashlib
+import os
+import re
+import time
+
+import monitor
+import ui
+
+
+class Snapshot:
+    def __init__(self, opt, cmd, scratch):
+        self.name = opt.name
+        digest = hashlib.sha256()
+        for word in cmd:
+            digest.update(f'{word.replace(str(scratch), "")}\0'.encode())
+        for path in (cmd[0], cmd[cmd.index('-kernel') + 1]):
+            status = os.stat(path)
+            digest.update(f'{status.st_size} {status.st_mtime_ns}'.encode())
+        with open(cmd[cmd.index('-initrd') + 1], 'rb') as handle:
+            digest.update(hashlib.file_digest(handle, 'sha256').digest())
+        self.path = ui.BUILD / 'snapshots' / f'{opt.name}-{digest.hexdigest()[:16]}'
+        self.saved = self.path.exists()
+
+    def args(self):
+        return ['-incoming', f'file:{self.path}'] if self.saved else []
+
+    @staticmethod
+    def _until(qmp, command, waiting):
+        while (answer := qmp.cmd(command))['status'] in waiting:
+            time.sleep(0.02)
+        return answer
+
+    def resume(self, name):
+        """Let a guest go on where it was saved."""
+        with ui.Step(f'resume the {self.name} guest'), monitor.of_guest(name) as qmp:
+            self._until(qmp, 'query-status', ['inmigrate'])
+            qmp.cmd('cont')
+
+    def save(self, name):
+        """Save a guest, and let it go on."""
+        part = self.path.with_suffix('.part')
+        part.parent.mkdir(parents=True, exist_ok=True)
+        with ui.Step(f'save the {self.name} guest'), monitor.of_guest(name) as qmp:
+            qmp.cmd('stop')
+            qmp.cmd('migrate', uri=f'file:{part}')
+            found = self._until(qmp, 'query-migrate', ['none', 'setup', 'active', 'device'])
+            if found['status'] != 'completed':
+                raise ui.Fail('this guest cannot be saved: '
+                              f'{found.get("error-desc", found["status"])}',
+                              'boot it without --snapshot')
+            for old in part.parent.glob(f'{self.name}-*'):
+                if re.fullmatch(r'\w+-[0-9a-f]{16}', old.name):
+                    old.unlink()
+            part.replace(self.path)
+            qmp.cmd('cont')
+
+    @staticmethod
+    def send(stdin, script):
+        """Type a script into the console of a guest that waits for it."""
+        with open(script, 'rb') as handle:
+            stdin.write(base64.encodebytes(handle.read()) + b'.\n')
+        stdin.flush()

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Exact counts of a program whose every instruction is known, and comparing with a baseline."""
+
+import json
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import count
+import functional
+import ui
+
+functional.need(functional.emulator('x86_64'), *functional.guest_files('x86'))
+
+# Eight instructions, and two in each turn of the loop. "rep movsb" is one instruction with one
+# load and one store, however much it copies; the system call is a branch, too.
+PROGRAM = '''
+.globl _start
+.bss
+buffer: .skip 2000000
+.text
+_start:
+    lea buffer(%rip), %rsi
+    lea buffer+1000000(%rip), %rdi
+    mov $1000000, %ecx
+    rep movsb
+    mov $TURNS, %ecx
+1:  dec %ecx
+    jnz 1b
+    mov $60, %eax
+    xor %edi, %edi
+    syscall
+'''
+
+
+def known(turns):
+    return {'instructions': 8 + 2 * turns, 'branches': turns + 1, 'loads': 1, 'stores': 1}
+
+
+class Compare(unittest.TestCase):
+    def test_tolerance(self):
+        """a change beyond the tolerance is found, in either direction; one within is not"""
+        old = {'instructions': 1000, 'branches': 100, 'loads': 1, 'stores': 10}
+        new = {'instructions': 1010, 'branches': 98, 'loads': 1, 'stores': 10}
+        for tolerance, wanted in ((0, ['instructions', 'branches']), (1, ['branches']), (2, [])):
+            self.assertEqual(count.compare(new, old, tolerance)[1], wanted)
+        self.assertEqual(count.compare(new, None, 0)[1], [])
+
+    def test_bad_baseline(self):
+        """a baseline that is missing, or no baseline, is one line"""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, 'x')
+            for text in (None, '', '[]', '{"counts": 3}', '{"counts": {"loads": 1}}'):
+                if text is not None:
+                    path.write_text(text)
+                with self.assertRaisesRegex(ui.Fail, '--json'):
+                    count.baseline(path)
+
+
+class Exact(unittest.TestCase):
+    def test_known(self):
+        """each count is what the program's text says; a baseline tells a longer loop"""
+        with tempfile.TemporaryDirectory(dir=ui.BUILD) as folder:
+            program, saved = pathlib.Path(folder, 'program'), pathlib.Path(folder, 'saved.json')
+            source = program.with_suffix('.S')
+
+            def build(turns):
+                source.write_text(PROGRAM.replace('TURNS', str(turns)))
+                subprocess.run(['gcc', '-static', '-nostdlib', '-o', program, source], check=True)
+
+            build(1000000)
+            done = functional.pmu('count', '--json', saved, '--', program)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(json.loads(saved.read_text())['counts'], known(1000000))
+            self.assertEqual({l.split()[0]: int(l.split()[1].replace(',', ''))
+                              for l in done.stdout.splitlines()}, known(1000000))
+            build(1010000)
+            done = functional.pmu('count', '--baseline', saved, '--tolerance', '0.5', '--', program)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn('instructions and branches changed by more than 0.5 %', done.stderr)
+            self.assertRegex(done.stdout, r'instructions +2,020,008 +\+1\.0000 %  <-')

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a guest gets from the host, and what comes out of it."""
+
+import contextlib
+import http.server
+import io
+import pathlib
+import re
+import socket
+import stat
+import subprocess
+import tempfile
+import threading
+import unittest
+
+import functional
+import ui
+
+functional.need(functional.emulator('x86_64'), *functional.guest_files('x86'))
+
+
+class Temporary(unittest.TestCase):
+    def setUp(self):
+        temp = tempfile.TemporaryDirectory(dir=ui.BUILD, prefix='exchange ')     # with a space
+        self.addCleanup(temp.cleanup)
+        self.top = pathlib.Path(temp.name)
+
+    def guest(self, script, **options):
+        """(status, lines, what ./pmu said) of a script in the x86 guest."""
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            status, lines = functional.in_guest(script, 'x86', **options)
+        return status, lines, said.getvalue()
+
+
+class Everything(Temporary):
+    def test_all(self):
+        """folders in, out, and shared; network, ssh and gdb; also when the script fails"""
+        folder, shared = self.top / 'in', self.top / 'shared'
+        ui.write(folder / 'sub/tool', '#!/bin/sh\necho tool runs\n')
+        (folder / 'sub/tool').chmod(0o755)
+        ui.write(shared / 'from host', 'written by the host\n')
+
+        class Page(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(b'a page of the host\n')
+
+            def log_message(self, *_):
+                pass
+
+        server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Page)
+        self.addCleanup(server.server_close)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.shutdown)
+        script = f'''
+            /opt/in/sub/tool
+            cat "/mnt/a b/from host"
+            echo written by the guest > "/mnt/a b/from guest"
+            wget -q -O - http://10.0.2.2:{server.server_port}/
+            ping -c 1 -w 5 127.0.0.1 | grep received
+            mkdir -p /root/out/sub; ln -s sub /root/out/link
+            echo kept > /root/out/sub/file; chmod 750 /root/out/sub/file
+            echo alone > /root/single
+            echo wait
+            for n in $(seq 600); do [ -e "/mnt/a b/go on" ] && break; sleep 0.1; done
+            exit 3'''
+        answers, said = [], io.StringIO()
+
+        def hear(line):
+            if line != 'wait':
+                return
+            # gdb stops the guest when it attaches; D detaches.
+            for pattern, questions in ((r'ssh -p (\d+)', [b'']),
+                                       (r'gdb: .*:(\d+)', [b'$?#3f', b'$D#44'])):
+                port = int(re.search(pattern, said.getvalue())[1])
+                with socket.create_connection(('127.0.0.1', port), timeout=60) as connection:
+                    for question in questions:
+                        connection.sendall(question)
+                        answers.append(connection.recv(100))
+            ui.write(shared / 'go on', '')
+
+        gets = {'/root/out': self.top / 'got', '/root/single': self.top / 'one',
+                '/root/missing': self.top / 'missing'}
+        with contextlib.redirect_stderr(said):
+            status, lines = functional.in_guest(
+                script, 'x86', hear=hear, files={'/opt/in': folder}, net=True, ssh=True, gdb=True,
+                shares={'/mnt/a b': str(shared)}, gets=gets)
+        self.assertEqual((status, lines[:5]), (3, [
+            'tool runs', 'written by the host', 'a page of the host',
+            '1 packets transmitted, 1 packets received, 0% packet loss', 'wait']))
+        self.assertEqual((shared / 'from guest').read_text(), 'written by the guest\n')
+        self.assertEqual((self.top / 'one').read_text(), 'alone\n')
+        kept = self.top / 'got/sub/file'
+        self.assertEqual((kept.read_text(), stat.S_IMODE(kept.stat().st_mode)), ('kept\n', 0o750))
+        self.assertEqual((self.top / 'got/link').readlink(), pathlib.Path('sub'))
+        self.assertIn('--get /root/missing: the guest has no such file', said.getvalue())
+        self.assertEqual(answers[0][:16], b'SSH-2.0-dropbear')
+        self.assertRegex(answers[1], rb'^\+?\$?[TS+]')
+        left = subprocess.run(['pgrep', '-f', f'virtiofsd.*{self.top}'], capture_output=True)
+        self.assertEqual(left.stdout, b'', 'no server is left')
+
+
+class Recordings(Temporary):
+    def test_out_and_in(self):
+        """perf.data and a trace of rr come out, and are read and replayed in another guest"""
+        trace, data = self.top / 'trace', self.top / 'perf.data'
+        status, lines, _ = self.guest(
+            'perf record -q -e cycles:u -o /root/perf.data shares 300 || exit 8\n'
+            'rr record -o /root/trace chaos > /root/said 2> /dev/null; cat /root/said',
+            packages=['gdb', 'rr'], gets={'/root/trace': trace, '/root/perf.data': data})
+        self.assertEqual(status, 0, lines)
+        self.assertEqual(data.read_bytes()[:8], b'PERFILE2')
+        recorded = lines
+        self.assertTrue(recorded)
+        status, lines, _ = self.guest(
+            'perf report -i /root/perf.data --stdio -q 2> /dev/null | grep -c shares; echo replay\n'
+            'rr replay -a /root/trace 2> /dev/null; echo "status $?"; echo gdb\n'
+            "rr replay /root/trace -- -batch -ex 'break main' -ex continue 2>&1",
+            packages=['gdb', 'rr'], files={'/root/trace': trace, '/root/perf.data': data})
+        replay = lines.index('replay')
+        self.assertGreater(int(lines[replay - 1]), 0)
+        self.assertEqual(lines[replay + 1:lines.index('gdb')], [*recorded, 'status 0'])
+        stopped = re.compile(r'(Thread \S+ hit )?Breakpoint 1, .*main')
+        self.assertTrue([l for l in lines if stopped.match(l)], lines)
+
+
+class Snapshots(Temporary):
+    def test_resume(self):
+        """a second run goes on from a snapshot: other scripts, files out, the same counts"""
+        options = {'snapshot': True, 'append': f'pmu.test={self.id()}',
+                   'gets': {'/root/out': self.top / 'out'}}
+        count = 'perf stat -x, -e instructions:u busybox true 2>&1 | cut -d, -f1\n'
+        for old in ui.BUILD.glob('snapshots/x86-*'):
+            old.unlink()
+        found = []
+        for name, status in ('first', 0), ('second', 0), ('third', 7):
+            found.append(self.guest(f'echo {name} > /root/out; echo {name}; {count}exit {status}',
+                                    **options))
+            self.assertEqual((found[-1][0], found[-1][1][0]), (status, name))
+            self.assertEqual((self.top / 'out').read_text(), f'{name}\n')
+        self.assertEqual({lines[1] for _, lines, _ in found}, {found[0][1][1]})
+        self.assertGreater(int(found[0][1][1]), 100000)
+        [kept] = ui.BUILD.glob('snapshots/x86-*')
+        time = kept.stat().st_mtime
+        # Other options are another guest.
+        status, lines, _ = self.guest('cat /proc/cmdline', **{**options, 'append': 'pmu.other'})
+        self.assertIn('pmu.other', lines[0])
+        [kept] = ui.BUILD.glob('snapshots/x86-*')
+        self.assertGreater(kept.stat().st_mtime, time)

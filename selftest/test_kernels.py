@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Kernels of other suites of Debian's archive: each finds the PMUs, which count the same.
+
+One suite for each guest, whose newest kernel this is; QEMU_PMU_KERNELS=all for all of them.
+"""
+
+import os
+import re
+import unittest
+
+import functional
+import kernels
+import module
+import ui
+
+GUESTS = {'arm': 'aarch64', 'power': 'ppc64', 'x86': 'x86_64'}
+for name, target in GUESTS.items():
+    functional.need(functional.emulator(target), *functional.guest_files(name))
+
+SUITES = ('bookworm', 'trixie', 'trixie-backports', 'sid')
+QUICK = {'arm': 'sid', 'power': 'sid', 'x86': 'trixie-backports'}
+LIST = 'uname -r; echo pmus $(ls /sys/bus/event_source/devices)\n'
+MODULE = {'Kbuild': 'obj-m := hello.o\n', 'hello.c': '''\
+#include <linux/module.h>
+static int answer = 1;
+module_param(answer, int, 0444);
+static int __init hello_init(void)
+{
+    pr_info("hello: answer %d\\n", answer);
+    return 0;
+}
+static void __exit hello_exit(void)
+{
+}
+module_init(hello_init);
+module_exit(hello_exit);
+MODULE_LICENSE("GPL");
+'''}
+
+
+class Kernels(unittest.TestCase):
+    def each(self, name, script, check, **options):
+        """Let a guest's kernel of each suite run a script, with a module built for it."""
+        suites = SUITES if os.environ.get('QEMU_PMU_KERNELS') == 'all' else [QUICK[name]]
+        for suite in suites:
+            with self.subTest(suite):
+                source = ui.BUILD / 'selftest' / 'hello'
+                for file, text in MODULE.items():
+                    ui.write(source / file, text)
+                kernel = kernels.debian_kernel(name, suite)
+                [built] = module.build(name, source, kernel)
+                status, lines = functional.in_guest(
+                    f'{LIST}dmesg | grep -o "hello: answer.*"\n{script}', name, release=suite,
+                    modules=[(built, 'answer=42')], **options)
+                self.assertEqual(status, 0, '\n'.join(lines))
+                print(f'# {suite}: {lines[0]}')
+                self.assertEqual(lines[0], kernel.origin()[1])
+                self.assertEqual(lines[2], 'hello: answer 42')
+                check(set(lines[1].split()[1:]), lines[3:])
+
+    def test_arm(self):
+        """arm64: the CPUs' PMU counts a loop exactly, and the PMCU samples"""
+        def check(pmus, lines):
+            self.assertTrue([p for p in pmus if p.startswith('armv8_pmuv3')], pmus)
+            # As test_arm_events has it: instructions, loads, stores and branches of 1000 turns
+            self.assertEqual(lines[:4], ['0x8 11000', '0x6 3000', '0x7 2000', '0x21 4000'])
+            records = [l.split() for l in lines if re.match(r'\s+[01]\s+[01]\s+[01]\s', l)]
+            self.assertEqual(len(records), 4, lines)
+            for record in records:
+                self.assertGreaterEqual(int(record[3]), 5000000)
+        self.each('arm', 'pmu_count loop u 8 6 7 0x21 && pmcu --samples 2 --period 5', check)
+
+    def test_x86(self):
+        """amd64: counters are exact, and TopDown's are there"""
+        def check(pmus, lines):
+            self.assertIn('cpu', pmus)
+            self.assertIn('topdown-retiring', lines)
+        self.each('x86', 'rdpmc > /tmp/out || { cat /tmp/out; exit 9; }\n'
+                  'ls -1 /sys/bus/event_source/devices/cpu/events', check)
+
+    def test_power(self):
+        """ppc64el: all PMUs of IMC, and the instructions of a program"""
+        def check(pmus, lines):
+            self.assertLessEqual({'core_imc', 'thread_imc', 'trace_imc', 'nest_phb0_imc',
+                                  'nest_mcs01_imc', 'nest_powerbus0_imc'}, pmus)
+            counts = [int(l.split(',')[0]) for l in lines if ',thread_imc' in l]
+            # What starts and stops the programs is the same in both, less some pages.
+            self.assertAlmostEqual(counts[1] - counts[0], 100e6, delta=0.5e6)
+        count = 'perf stat -x, -e thread_imc/CPM_CS_INST_USER/ taskset -c 1 spin count'
+        self.each('power', f'({count} 100; {count} 200) 2>&1', check)
