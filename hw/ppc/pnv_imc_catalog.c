@@ -91,7 +91,7 @@ static bool catalog_event(GArray *events, const void *fdt, int pmu, int node,
     uint32_t reg;
     uint64_t offset;
 
-    if (!name || !catalog_u32(fdt, node, "reg", &reg)) {
+    if (!name || !*name || !catalog_u32(fdt, node, "reg", &reg)) {
         error_setg(errp, "event %s of unit %s has no reg or event-name",
                    fdt_get_name(fdt, node, NULL), unit);
         return false;

@@ -2768,6 +2768,7 @@ static void test_bad_catalogs(void)
           "multiple of 8 below" },
         { { CATALOG_DEFAULT, .reg = 4 }, "multiple of 8 below" },
         { { CATALOG_DEFAULT, .event = NULL }, "no reg or event-name" },
+        { { CATALOG_DEFAULT, .event = "" }, "no reg or event-name" },
         { { CATALOG_DEFAULT, .events = 0 }, "no reg or events" },
         { { CATALOG_DEFAULT, .events = 2 }, "events which do not exist" },
         { { CATALOG_DEFAULT, .scale = "0" }, "not a positive integer" },
