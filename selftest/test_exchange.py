@@ -129,7 +129,7 @@ class Recordings(Temporary):
 class Snapshots(Temporary):
     def test_resume(self):
         """a second run goes on from a snapshot: other scripts, files out, the same counts"""
-        options = {'snapshot': True, 'append': f'pmu.test={self.id()}',
+        options = {'snapshot': True, 'append': f'norandmaps pmu.test={self.id()}',
                    'gets': {'/root/out': self.top / 'out'}}
         count = 'perf stat -x, -e instructions:u busybox true 2>&1 | cut -d, -f1\n'
         for old in ui.BUILD.glob('snapshots/x86-*'):

@@ -39,8 +39,8 @@ MODULE_LICENSE("GPL");
 
 
 class Kernels(unittest.TestCase):
-    def each(self, name, script, check, **options):
-        """Let a guest's kernel of each suite run a script, with a module built for it."""
+    def each(self, name, script, check, drivers=()):
+        """Let a guest's kernel of each suite run a script, with modules built for it."""
         suites = SUITES if os.environ.get('QEMU_PMU_KERNELS') == 'all' else [QUICK[name]]
         for suite in suites:
             with self.subTest(suite):
@@ -49,9 +49,10 @@ class Kernels(unittest.TestCase):
                     ui.write(source / file, text)
                 kernel = kernels.debian_kernel(name, suite)
                 [built] = module.build(name, source, kernel)
+                sample = [(module.build(name, module.DRIVERS / d, kernel)[0], '') for d in drivers]
                 status, lines = functional.in_guest(
                     f'{LIST}dmesg | grep -o "hello: answer.*"\n{script}', name, release=suite,
-                    modules=[(built, 'answer=42')], **options)
+                    modules=[(built, 'answer=42'), *sample])
                 self.assertEqual(status, 0, '\n'.join(lines))
                 print(f'# {suite}: {lines[0]}')
                 self.assertEqual(lines[0], kernel.origin()[1])
@@ -71,12 +72,19 @@ class Kernels(unittest.TestCase):
         self.each('arm', 'pmu_count loop u 8 6 7 0x21 && pmcu --samples 2 --period 5', check)
 
     def test_x86(self):
-        """amd64: counters are exact, and TopDown's are there"""
+        """amd64: counters are exact, and TopDown's are there, for perf and for a driver"""
         def check(pmus, lines):
             self.assertIn('cpu', pmus)
             self.assertIn('topdown-retiring', lines)
+            [metrics] = [l for l in lines if 'perf_metrics: slots' in l]
+            slots, retiring, *others = map(int, re.findall(r' (\d+)', metrics))
+            # A million turns of two instructions, of one slot each; the rest is elsewhere.
+            self.assertGreater(slots, 2000000)
+            self.assertAlmostEqual(retiring, 255 * 2000000 / slots, delta=1)
+            self.assertAlmostEqual(retiring + sum(others), 255, delta=2)
         self.each('x86', 'rdpmc > /tmp/out || { cat /tmp/out; exit 9; }\n'
-                  'ls -1 /sys/bus/event_source/devices/cpu/events', check)
+                  'ls -1 /sys/bus/event_source/devices/cpu/events\n'
+                  'dmesg | grep -o perf_metrics:.*slots.*', check, drivers=['perf_metrics'])
 
     def test_power(self):
         """ppc64el: all PMUs of IMC, and the instructions of a program"""
