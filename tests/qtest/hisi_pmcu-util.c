@@ -243,6 +243,15 @@ int pmcu_run_qemu(const char *args, char **err)
     return WEXITSTATUS(status);
 }
 
+bool pmcu_has_cpu(const char *model)
+{
+    g_autofree char *args = g_strdup_printf("-M virt -cpu %s,nosuch=1", model);
+    g_autofree char *err = NULL;
+
+    g_assert_cmpint(pmcu_run_qemu(args, &err), ==, 1);
+    return !strstr(err, "Invalid CPU model");
+}
+
 char *pmcu_dump_dtb(const char *machine_opts, const char *args, size_t *len)
 {
     g_autofree char *err = NULL;

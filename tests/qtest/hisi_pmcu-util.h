@@ -209,6 +209,9 @@ bool pmcu_load(QTestState *qts, const char *file);
  */
 int pmcu_run_qemu(const char *args, char **err);
 
+/* Does the machine take a CPU model? Newer QEMUs take few where TCG is off. */
+bool pmcu_has_cpu(const char *model);
+
 /* The device tree that a machine with these arguments has */
 char *pmcu_dump_dtb(const char *machine_opts, const char *args, size_t *len);
 
