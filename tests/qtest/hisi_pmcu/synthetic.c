@@ -16,7 +16,7 @@ static void test_synthetic_values(void)
         0x10, EV_CPU_CYCLES, 0x13, EV_SW_INCR, 0x40, 0xff, 0x100, EV_NULL,
     };
     Pmcu p = pmcu_init_irq(
-        "-smp 4,clusters=2,cores=2 -cpu a64fx -global hisi-pmcu."
+        "-smp 4,clusters=2,cores=2 -cpu max,pmu-counters=8 -global hisi-pmcu."
         "synthetic-events=0x10=rate:250,19=const:7,0x40-0xff=hash,"
         "0xc000=const:1,0x11=const:1,0=const:1 "
         "-global hisi-pmcu.synthetic-seed=5");
