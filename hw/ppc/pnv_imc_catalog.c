@@ -220,7 +220,9 @@ bool pnv_imc_catalog_load(GArray *events[PNV_IMC_AREAS], const char *file,
         error_setg(errp, "%s", err->message);
         return false;
     }
-    if (size > CATALOG_MAX_SIZE || fdt_check_full(fdt, size)) {
+    /* libfdt 1.6 dereferences NULL for a root of before version 16. */
+    if (size > CATALOG_MAX_SIZE || size < sizeof(struct fdt_header) ||
+        fdt_version(fdt) < 16 || fdt_check_full(fdt, size)) {
         error_setg(errp, "'%s' is not a compiled device tree of up to %u KiB",
                    file, CATALOG_MAX_SIZE / 1024);
         return false;

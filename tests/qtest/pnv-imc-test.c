@@ -2810,6 +2810,9 @@ static void test_bad_catalogs(void)
     assert_bad_catalog(save(good->data, good->len - 1), not_a_tree);
     memcpy(big, good->data, good->len);
     assert_bad_catalog(save(big, 256 * KiB + 1), not_a_tree);
+    /* Of version 3: a root with a name is none */
+    stl_be_p(big + 20, 3);
+    assert_bad_catalog(save(big, good->len), not_a_tree);
 }
 
 /*
