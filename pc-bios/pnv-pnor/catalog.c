@@ -430,7 +430,10 @@ bool catalog_check(const void *dtb, size_t size, CatalogInfo *info,
     if (size) {
         memcpy(fdt, dtb, size);
     }
-    rc = fdt_check_full(fdt, size);
+    /* libfdt 1.6 dereferences NULL for a root of before version 16. */
+    rc = size >= sizeof(struct fdt_header) && fdt_magic(fdt) == FDT_MAGIC &&
+         fdt_version(fdt) < 16 ? -FDT_ERR_BADVERSION
+                               : fdt_check_full(fdt, size);
     if (rc) {
         g_set_error(errp, PNOR_ERROR, 0, "not a device tree (%s): "
                     "compile a source with dtc", fdt_strerror(rc));

@@ -2812,6 +2812,7 @@ static void test_bad_catalogs(void)
     assert_bad_catalog(save(big, 256 * KiB + 1), not_a_tree);
     /* Of version 3: a root with a name is none */
     stl_be_p(big + 20, 3);
+    stl_be_p(big + 24, 2);
     assert_bad_catalog(save(big, good->len), not_a_tree);
 }
 
