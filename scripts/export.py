@@ -159,7 +159,8 @@ def own_patches(first, tip, fresh):
     for parent, commit, name, data in zip([first, *commits], commits, names, fresh.values()):
         tree.stage(parent)
         if name not in before or not tree.am(before[name])[0] or \
-                git('rev-parse', 'HEAD^{tree}', cwd=STAGE) != git('rev-parse', f'{commit}^{{tree}}'):
+                git('rev-parse', 'HEAD^{tree}', cwd=STAGE) != \
+                git('rev-parse', f'{commit}^{{tree}}'):
             found[name] = data
     return found
 

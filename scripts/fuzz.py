@@ -102,13 +102,14 @@ def as_qtest(name, crash):
     """Write what an input does as qtest commands; returns the file."""
     target, path = TARGETS[name], crash.with_suffix('.qtest')
     done = subprocess.run(command(target, crash), capture_output=True, text=True, errors='replace',
-                          env={**environment(target), 'QTEST_LOG': '1', 'FUZZ_SERIALIZE_QTEST': '1'},
-                          cwd=qemu.folder(KIND))
+                          env={**environment(target), 'QTEST_LOG': '1',
+                               'FUZZ_SERIALIZE_QTEST': '1'}, cwd=qemu.folder(KIND))
     log = crash.with_suffix('.log')
     ui.write(log, done.stdout + done.stderr)
     with open(path, 'w') as out:
-        subprocess.run(['/usr/bin/python3', tree.SRC / 'scripts/oss-fuzz/reorder_fuzzer_qtest_trace.py',
-                        log], stdout=out, stderr=subprocess.DEVNULL)
+        subprocess.run(['/usr/bin/python3',
+                        tree.SRC / 'scripts/oss-fuzz/reorder_fuzzer_qtest_trace.py', log],
+                       stdout=out, stderr=subprocess.DEVNULL)
     return path
 
 
@@ -150,8 +151,8 @@ def run(names, seconds, keep_corpus=False):
         results = dict(zip(names, pool.map(lambda name: fuzz(name, seconds), names)))
     for name, result in results.items():
         bad += len(result.crashes) + len(result.undefined)
-        print(f'{name}: {result.inputs} inputs, {result.covered} edges covered, {result.kept} inputs '
-              f'kept, {len(result.crashes)} crashes, {len(result.undefined)} cases of undefined '
+        print(f'{name}: {result.inputs} inputs, {result.covered} edges covered, {result.kept} '
+              f'inputs kept, {len(result.crashes)} crashes, {len(result.undefined)} cases of undefined '
               'behaviour')
         for message in result.undefined:
             print(f'  {message}')

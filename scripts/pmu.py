@@ -394,8 +394,8 @@ def parser():
                          help="the kernel of another suite of Debian's archive: bookworm (6.1), "
                               'trixie-backports, sid')
         sub.add_argument('--kernel-flavour', metavar='NAME', default='',
-                         help='another build of it: generic, cloud, rt, 16k or 64k (default: cloud, '
-                              'on power generic)')
+                         help='another build of it: generic, cloud, rt, 16k or 64k (default: '
+                              'cloud, on power generic)')
 
     sub = command('demo', cmd_demo, 'show what the emulated PMUs count, in an arm64, an x86 and a '
                   'POWER guest', '[--report DIR] [arm|x86|power]')
@@ -435,7 +435,8 @@ def parser():
                      help='hisi_pmcu, arm, x86 or power (default: all)')
 
     sub = command('fuzz', cmd_fuzz, 'throw random accesses at the devices, and random bytes at '
-                  'what reads files, on a build with sanitizers', '[--time SECONDS] [--keep] [DEVICE]...')
+                  'what reads files, on a build with sanitizers',
+                  '[--time SECONDS] [--keep] [DEVICE]...')
     sub.add_argument('--time', metavar='SECONDS', type=positive(int), default=300,
                      help='for each device (default: 300)')
     sub.add_argument('--keep', action='store_true',
@@ -499,8 +500,8 @@ def parser():
     sub.add_argument('--timeout', metavar='SECONDS', type=positive(float), default=300,
                      help='give up if user space is not up by then (default: 300)')
 
-    sub = command('module', cmd_module, "build a kernel module for a guest's kernel and print where "
-                  'it is', '(arm|power|x86) DIR [OPTIONS]')
+    sub = command('module', cmd_module, "build a kernel module for a guest's kernel and print "
+                  'where it is', '(arm|power|x86) DIR [OPTIONS]')
     kernel_options(sub)
     sub.add_argument('arch', choices=('arm', 'power', 'x86'), metavar='arm|power|x86',
                      help='which guest')
@@ -508,8 +509,8 @@ def parser():
 
     sub = command('records', cmd_records, 'show the records of a PMCU, out of a dump of the '
                   "guest's memory", 'FILE --clusters N --counters N [OPTIONS]')
-    sub.epilog = ("The monitor's pmemsave ADDRESS SIZE \"FILE\" makes a dump. Slots that are 0 in all "
-                  'fields are left out; context IDs are hexadecimal.')
+    sub.epilog = ("The monitor's pmemsave ADDRESS SIZE \"FILE\" makes a dump. Slots that are 0 in "
+                  'all fields are left out; context IDs are hexadecimal.')
     sub.add_argument('file', metavar='FILE', help='the dump')
     sub.add_argument('--clusters', metavar='N', type=between(1, 255), required=True,
                      help='clusters of the die, 1 to 255')

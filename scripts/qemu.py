@@ -122,8 +122,8 @@ def goals(kind):
     found = [*(f'qemu-system-{t}' for t in KINDS[kind].targets), 'qemu-img']
     if KINDS[kind].source == 'qemu' and set(TARGETS) <= set(KINDS[kind].targets):
         found += [m[1] for f in tree.overlay_files()
-                  if (m := re.fullmatch(r'(tests/(?:qtest/[\w-]*-(?:test|bench)|unit/test-pmu-[\w-]*))\.c',
-                                    f))]
+                  if (m := re.fullmatch(
+                      r'(tests/(?:qtest/[\w-]*-(?:test|bench)|unit/test-pmu-[\w-]*))\.c', f))]
         found += [PNOR + name for name in ('pnv-pnor', 'test-pnv-pnor', 'pnv-pnor-imc.bin')]
     return found
 

@@ -47,7 +47,8 @@ measure() {{
     [ $level -le $most ] || refuse level
     command -v "$2" > /dev/null || refuse program
     shift
-    perf stat $interval --topdown --td-level $level --no-metric-only $users -j -o /tmp/topdown -- "$@"
+    perf stat $interval --topdown --td-level $level --no-metric-only $users -j \\
+        -o /tmp/topdown -- "$@"
     status=$?
     echo "{MARK} begin"
     cat /tmp/topdown
