@@ -11,7 +11,6 @@ so that nothing is fetched twice; apt's own downloader resumes and verifies them
 
 import hashlib
 import os
-import pathlib
 import re
 import shlex
 import subprocess

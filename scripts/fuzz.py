@@ -10,7 +10,6 @@ An input that ends QEMU becomes a list of qtest commands, from which a regressio
 
 import concurrent.futures
 import os
-import pathlib
 import re
 import shutil
 import subprocess

@@ -108,8 +108,8 @@ def programs(arch):
 
 def stamp(arch):
     digest = hashlib.sha256(arch.kernel.encode())
-    for path in [SOURCES / 'init', *sorted((SOURCES / arch.name).glob('**/*.[ch]')),
-                 pathlib.Path(__file__)]:
+    for path in [SOURCES / 'init', *sorted(SOURCES.glob('*.h')),
+                 *sorted((SOURCES / arch.name).glob('**/*.[ch]')), pathlib.Path(__file__)]:
         digest.update(f'\0{path.name}\0'.encode() + path.read_bytes())
     return digest.hexdigest()
 

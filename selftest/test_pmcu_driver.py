@@ -2,7 +2,6 @@
 """The sample driver of the PMCU, guest/drivers/hisi_pmcu, in an unmodified arm64 kernel."""
 
 import re
-import tempfile
 import unittest
 from collections import Counter
 from dataclasses import dataclass

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """TopDown models: programs that differ look different, mixes are as asked, replays are the same."""
 
+import tempfile
+
 import functional
 import topdown
+import ui
 from functional import qmp
 from x86 import TOOLS, Case, TopDown, json_counts, run, samples
 

@@ -14,17 +14,9 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <linux/kvm.h>
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "../vm.h"
 
 #define RAM         0x10000             /* guest physical address, and size */
 #define RESULT      0x100000            /* not RAM: a store there ends the machine */
@@ -65,88 +57,46 @@ asm("   .pushsection .rodata\n"
     "code_end:\n"
     "   .popsection\n");
 
-static int call(int fd, unsigned long request, const char *name, void *argument)
-{
-    int result = ioctl(fd, request, argument);
-
-    if (result < 0) {
-        perror(name);
-        exit(2);
-    }
-    return result;
-}
-#define CALL(fd, request, argument) call(fd, request, #request, (void *)(argument))
-
 static void set_reg(int vcpu, uint64_t id, uint64_t value)
 {
     struct kvm_one_reg reg = { .id = id, .addr = (uintptr_t)&value };
 
-    CALL(vcpu, KVM_SET_ONE_REG, &reg);
+    VM_CALL(vcpu, KVM_SET_ONE_REG, &reg);
 }
 
 int main(int argc, char **argv)
 {
-    struct kvm_userspace_memory_region ram = {
-        .guest_phys_addr = RAM, .memory_size = RAM,
-    };
     struct kvm_device_attr pmu = {
         .group = KVM_ARM_VCPU_PMU_V3_CTRL, .attr = KVM_ARM_VCPU_PMU_V3_INIT,
     };
     struct kvm_vcpu_init init = { 0 };
-    struct kvm_run *run;
-    int kvm, vm, vcpu, size;
-    void *memory;
+    VM vm;
 
     if (argc != 2) {
         fputs("usage: tinyvm TURNS\n", stderr);
         return 2;
     }
-    kvm = open("/dev/kvm", O_RDWR);
-    if (kvm < 0) {
-        perror("/dev/kvm");
-        return 2;
-    }
-    memory = mmap(NULL, RAM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-        perror("mmap");
-        return 2;
-    }
-    memcpy(memory, code, code_end - code);
-    ram.userspace_addr = (uintptr_t)memory;
-    vm = CALL(kvm, KVM_CREATE_VM, 0);
-    CALL(vm, KVM_SET_USER_MEMORY_REGION, &ram);
-    vcpu = CALL(vm, KVM_CREATE_VCPU, 0);
-    CALL(vm, KVM_ARM_PREFERRED_TARGET, &init);
+    vm = vm_create(0, RAM, RAM, RAM, code, code_end);
+    VM_CALL(vm.fd, KVM_ARM_PREFERRED_TARGET, &init);
     init.features[0] |= 1 << KVM_ARM_VCPU_PMU_V3;
-    CALL(vcpu, KVM_ARM_VCPU_INIT, &init);
+    VM_CALL(vm.cpu, KVM_ARM_VCPU_INIT, &init);
     /* Without an interrupt controller, the PMU needs no interrupt */
-    CALL(vcpu, KVM_SET_DEVICE_ATTR, &pmu);
-    set_reg(vcpu, REG(regs[0]), strtoull(argv[1], NULL, 0));
-    set_reg(vcpu, REG(regs[1]), RESULT);
-    set_reg(vcpu, REG(regs[2]), RAM);
-    set_reg(vcpu, REG(pc), RAM);
-    size = CALL(kvm, KVM_GET_VCPU_MMAP_SIZE, 0);
-    run = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, vcpu, 0);
-    if (run == MAP_FAILED) {
-        perror("mmap");
-        return 2;
-    }
+    VM_CALL(vm.cpu, KVM_SET_DEVICE_ATTR, &pmu);
+    set_reg(vm.cpu, REG(regs[0]), strtoull(argv[1], NULL, 0));
+    set_reg(vm.cpu, REG(regs[1]), RESULT);
+    set_reg(vm.cpu, REG(regs[2]), RAM);
+    set_reg(vm.cpu, REG(pc), RAM);
     printf("vm");
     for (int i = 0; i < 3; i++) {
         uint64_t count;
 
-        /* KVM_RUN is interrupted when a virtual interrupt changes */
-        while (ioctl(vcpu, KVM_RUN, 0) < 0) {
-            if (errno != EINTR) {
-                perror("KVM_RUN");
-                return 2;
-            }
-        }
-        if (run->exit_reason != KVM_EXIT_MMIO || run->mmio.phys_addr != RESULT) {
-            fprintf(stderr, "unexpected exit %u\n", run->exit_reason);
+        vm_run(&vm, KVM_EXIT_MMIO);
+        if (vm.run->mmio.phys_addr != RESULT) {
+            fprintf(stderr, "unexpected access of %" PRIx64 "\n",
+                    (uint64_t)vm.run->mmio.phys_addr);
             return 2;
         }
-        memcpy(&count, run->mmio.data, sizeof(count));
+        memcpy(&count, vm.run->mmio.data, sizeof(count));
         printf(" %" PRIu64, count);
     }
     putchar('\n');

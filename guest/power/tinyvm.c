@@ -16,16 +16,8 @@
  * SPDX-License-Identifier: GPL-2.0-or-later
  */
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <linux/kvm.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
+#include "../vm.h"
 
 #define RAM_SIZE    0x100000            /* from guest physical address 0 on */
 #define START       0x10000
@@ -49,74 +41,30 @@ asm("   .pushsection .rodata\n"
     "code_end:\n"
     "   .popsection\n");
 
-static int call(int fd, unsigned long request, const char *name, void *argument)
-{
-    int result = ioctl(fd, request, argument);
-
-    if (result < 0) {
-        perror(name);
-        exit(2);
-    }
-    return result;
-}
-#define CALL(fd, request, argument) call(fd, request, #request, (void *)(argument))
-
 int main(int argc, char **argv)
 {
-    struct kvm_userspace_memory_region ram = { .memory_size = RAM_SIZE };
     struct kvm_enable_cap papr = { .cap = KVM_CAP_PPC_PAPR };
     uint64_t turns;
     struct kvm_regs regs;
-    struct kvm_run *run;
-    int kvm, vm, vcpu, size;
-    void *memory;
+    VM vm;
 
     if (argc != 2 || !(turns = strtoull(argv[1], NULL, 0))) {
         fputs("usage: tinyvm TURNS\n", stderr);
         return 2;
     }
-    kvm = open("/dev/kvm", O_RDWR);
-    if (kvm < 0) {
-        perror("/dev/kvm");
-        return 2;
-    }
-    memory = mmap(NULL, RAM_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-        perror("mmap");
-        return 2;
-    }
-    memcpy((char *)memory + START, code, code_end - code);
-    ram.userspace_addr = (uintptr_t)memory;
-    vm = CALL(kvm, KVM_CREATE_VM, (uintptr_t)KVM_VM_PPC_HV);
-    CALL(vm, KVM_SET_USER_MEMORY_REGION, &ram);
-    vcpu = CALL(vm, KVM_CREATE_VCPU, 0);
-    CALL(vcpu, KVM_ENABLE_CAP, &papr);      /* KVM-HV runs nothing else */
-    CALL(vcpu, KVM_GET_REGS, &regs);
+    vm = vm_create(KVM_VM_PPC_HV, 0, RAM_SIZE, START, code, code_end);
+    VM_CALL(vm.cpu, KVM_ENABLE_CAP, &papr);     /* KVM-HV runs nothing else */
+    VM_CALL(vm.cpu, KVM_GET_REGS, &regs);
     regs.pc = START;
     regs.msr = MSR_SF | MSR_ME | MSR_LE;
     regs.gpr[3] = turns;
     regs.gpr[4] = 0;
-    CALL(vcpu, KVM_SET_REGS, &regs);
-    size = CALL(kvm, KVM_GET_VCPU_MMAP_SIZE, 0);
-    run = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, vcpu, 0);
-    if (run == MAP_FAILED) {
-        perror("mmap");
-        return 2;
-    }
-    /* A signal interrupts KVM_RUN, and it goes on where it was */
-    while (ioctl(vcpu, KVM_RUN, 0) < 0) {
-        if (errno != EINTR) {
-            perror("KVM_RUN");
-            return 2;
-        }
-    }
-    if (run->exit_reason != KVM_EXIT_PAPR_HCALL || run->papr_hcall.nr != HCALL) {
-        fprintf(stderr, "unexpected exit %u\n", run->exit_reason);
-        return 2;
-    }
-    CALL(vcpu, KVM_GET_REGS, &regs);
-    if (regs.gpr[4] != turns) {
-        fprintf(stderr, "%" PRIu64 " turns instead of %" PRIu64 "\n", (uint64_t)regs.gpr[4], turns);
+    VM_CALL(vm.cpu, KVM_SET_REGS, &regs);
+    vm_run(&vm, KVM_EXIT_PAPR_HCALL);
+    VM_CALL(vm.cpu, KVM_GET_REGS, &regs);
+    if (vm.run->papr_hcall.nr != HCALL || regs.gpr[4] != turns) {
+        fprintf(stderr, "hypercall %" PRIx64 " after %" PRIu64 " turns\n",
+                (uint64_t)vm.run->papr_hcall.nr, (uint64_t)regs.gpr[4]);
         return 2;
     }
     printf("vm %" PRIu64 "\n", 2 * turns + 4);
