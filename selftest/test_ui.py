@@ -82,7 +82,7 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
 
     def test_lock(self):
         """who waits for another pmu sees what that one is doing"""
-        lock = f'ui.lock(ui.BUILD / "lock", "work")'
+        lock = 'ui.lock(ui.BUILD / "lock", "work")'
         with self.start(f'with {lock}, ui.Step("compile", "7/9"): import time; time.sleep(4)') as one:
             wait_for((self.top / 'lock').exists, 'lock')
             wait_for((self.top / 'lock').read_text, 'progress')
