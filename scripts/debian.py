@@ -96,7 +96,10 @@ class Apt:
         with ui.Step(f'package index of Debian {self.suite} ({self.arch})'):
             try:
                 sources = self._update(self.suite)
-            except ui.Fail:
+            except ui.Fail as fail:
+                if f"{self.suite} Release' does not have a Release file" in str(fail):
+                    raise ui.Fail(f"Debian's archive has no suite {self.suite}",
+                                  'give another one, for example bookworm, trixie-backports or sid')
                 if not re.search(NOT_SIGNED, (ui.LOGS / 'apt.log').read_text()):
                     raise
                 sources = self._update_other_name()

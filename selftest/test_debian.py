@@ -140,6 +140,13 @@ class Download(unittest.TestCase):
             one_line(self, self.fetch(url=f'http://127.0.0.1:{closed.getsockname()[1]}'), 1,
                      'apt-get update failed: ', 'apt.log', 'check that apt can reach')
 
+    def test_no_suite(self):
+        """a suite that the archive does not have is named, and not the network blamed"""
+        (self.server.root / 'dists/tiny').rename(self.server.root / 'dists/other')
+        signed = FETCH.replace(', trusted=True', '')
+        one_line(self, self.project.run('-c', signed, self.server.url, 'fetch', 'tool'), 1,
+                 "Debian's archive has no suite tiny", 'for example')
+
     def test_offline_later(self):
         """without network, what was fetched before is still there"""
         self.good(self.fetch())
