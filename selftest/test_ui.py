@@ -70,8 +70,10 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         """Ctrl-C and kill end the command that is running, before pmu itself ends"""
         pid = self.top / 'pid'
         for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-            command = ['sh', '-c', f'echo $$ > {pid}.part; mv {pid}.part {pid}; exec sleep 1000']
-            with self.start(f'ui.run({command})') as child:
+            command = ['sh', '-c', 'echo $$; exec sleep 1000']
+            # The first line is read when the command has been started for good.
+            heard = f'lambda line: ui.write(ui.BUILD / {pid.name!r}, line)'
+            with self.start(f'ui.run({command}, on_line={heard})') as child:
                 wait_for(pid.exists, 'process')
                 child.send_signal(number)
                 done = finish(child)
