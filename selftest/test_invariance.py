@@ -9,6 +9,7 @@ import pathlib
 import re
 import socket
 import struct
+import subprocess
 import tempfile
 import unittest
 
@@ -124,7 +125,24 @@ class Machine(functional.Machine):
         return found
 
 
+def machine_types(target, kind):
+    text = subprocess.run([functional.emulator(target, kind), '-M', 'help'], check=True,
+                          capture_output=True, text=True).stdout
+    return {line.split()[0] for line in text.splitlines()[1:]}
+
+
 class Invariance(unittest.TestCase):
+    def setUp(self):
+        # Later releases of QEMU drop the oldest types.
+        types = {target: machine_types(target, 'stock') for target, _, _ in CONFIGS}
+        self.configs = [c for c in CONFIGS if c[1].split(',')[0] in types[c[0]]]
+        self.assertGreater(len(self.configs), 15)
+
+    def test_types(self):
+        """there are the same types of machines"""
+        for target in {target for target, _, _ in CONFIGS}:
+            self.assertEqual(*(machine_types(target, kind) for kind in ('stock', 'qemu')))
+
     def both(self, look, *config):
         """What a function finds out about the stock QEMU's machine, and about ours"""
         found = []
@@ -147,7 +165,7 @@ class Invariance(unittest.TestCase):
                 found.update(machine.tables())
             return {**found, 'stream': machine.stream()}
 
-        for config in CONFIGS:
+        for config in self.configs:
             with self.subTest(config=config):
                 stock, ours = self.both(look, *config)
                 self.assertGreater(min(map(len, stock.values())), 10)
@@ -156,7 +174,7 @@ class Invariance(unittest.TestCase):
 
     def test_models(self):
         """so are the properties of all CPU models, but for our own"""
-        for config in (CONFIGS[0], CONFIGS[2], ('aarch64', 'virt', 'max')):
+        for config in (self.configs[0], self.configs[1], ('aarch64', 'virt', 'max')):
             with self.subTest(config=config):
                 stock, ours = self.both(Machine.models, *config)
                 self.assertEqual(stock, ours)
