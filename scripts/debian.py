@@ -85,8 +85,13 @@ class Apt:
         return ui.run(['apt-get', '-q', *args], log='apt.log', what=what, hint=OFFLINE,
                       env=self.env, cwd=self.dir)
 
-    def update(self, max_age_days=30):
+    def update(self):
         """Fetch the package index, if there is none or it is old."""
+        with ui.lock(ui.CACHE / 'lock', 'a download'):
+            self._refresh()
+
+    def _refresh(self, max_age_days=30):
+        """update() for those who hold the lock."""
         self._configure()
         stamp, wanted = self.dir / 'updated', self._sources(self.suite)
         if stamp.exists() and stamp.read_text() == wanted and \
@@ -195,7 +200,7 @@ class Apt:
         try:
             return self._fetch_once(args, folder, what)
         except ui.Fail:
-            self.update(max_age_days=0)
+            self._refresh(max_age_days=0)
             return self._fetch_once(args, folder, what)
 
     def _fetch_once(self, args, folder, what):
@@ -228,7 +233,7 @@ class Apt:
     def fetch(self, *names, what=None):
         """Download packages; returns their .deb files."""
         with ui.lock(ui.CACHE / 'lock', 'a download'):
-            self.update()
+            self._refresh()
             found = self._fetch(['download', *names], self.debs, what or ' '.join(names))
         return [self.debs / name for name in found]
 
@@ -236,7 +241,7 @@ class Apt:
         """Download a source package; returns the path of its .dsc."""
         folder = ui.CACHE / 'source'
         with ui.lock(ui.CACHE / 'lock', 'a download'):
-            self.update()
+            self._refresh()
             folder.mkdir(parents=True, exist_ok=True)
             names = self._fetch(['source', package], folder, f'source of {package}')
         return next(folder / name for name in names if name.endswith('.dsc'))

@@ -61,8 +61,7 @@ def virtiofsd():
     with ui.lock(ui.BUILD / 'virtiofsd.lock', 'unpacking virtiofsd'):
         if not where.is_dir():
             apt = debian.Apt(guest.SUITE, 'amd64')
-            with ui.lock(ui.CACHE / 'lock', 'a download'):
-                apt.update()
+            apt.update()
             needs = [p for p in apt.closure('virtiofsd') if p.startswith(('lib', 'virtiofsd'))]
             scratch = ui.BUILD / 'virtiofsd.part'
             shutil.rmtree(scratch, ignore_errors=True)

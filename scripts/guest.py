@@ -120,8 +120,7 @@ def fetch(arch, folder):
     if (folder / 'root').is_dir():
         return
     apt = debian.Apt(SUITE, arch.debian)
-    with ui.lock(ui.CACHE / 'lock', 'a download'):
-        apt.update()
+    apt.update()
     keep = [p for p in apt.closure('linux-perf', 'libc6')
             if re.match(r'lib|zlib', p) and not re.search(r'-(stdlib|minimal|common)$', p)]
     debs = apt.fetch('busybox-static', 'linux-perf', *keep, what=f'user space of {arch.debian}')
@@ -178,8 +177,7 @@ def packages(name, wanted):
     path.parent.mkdir(parents=True, exist_ok=True)
     with ui.lock(path.with_name('lock'), f'the {name} guest'):
         if not path.exists():
-            with ui.lock(ui.CACHE / 'lock', 'a download'):
-                apt.update()
+            apt.update()
             debs = apt.fetch(*apt.closure(*wanted), what=f'{", ".join(wanted)} ({apt.arch})')
             with ui.Step(f'unpack {", ".join(wanted)}'), \
                     tempfile.TemporaryDirectory(dir=path.parent) as scratch:

@@ -101,8 +101,7 @@ def fetch(arch, where, suite, flavour=''):
     if (where / 'kernel').is_file() and (where / ORIGIN).is_file():
         return
     apt = debian.Apt(suite, arch.debian)
-    with ui.lock(ui.CACHE / 'lock', 'a download'):
-        apt.update()
+    apt.update()
     package = apt.dependencies(meta(apt, arch, flavour), r'linux-image-\d.*')[0]
     binary = package.replace('linux-image', 'linux-binary')
     split = binary in apt.names(binary)
@@ -137,8 +136,7 @@ def tree(kernel, arch):
     with ui.lock(kernel.folder / 'tree.lock', f'modules of the {arch.name} kernel'):
         if not (mark.is_file() and mark.read_text() == release):
             apt = debian.Apt(suite, arch.debian)
-            with ui.lock(ui.CACHE / 'lock', 'a download'):
-                apt.update()
+            apt.update()
             debs = apt.fetch_version(version, package, what=f'modules of kernel {release}')
             with ui.Step(f'unpack the modules of kernel {release}'):
                 subprocess.run(['rm', '-rf', where], check=True)

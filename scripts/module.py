@@ -56,9 +56,8 @@ def headers(arch, kernel):
         if not folder.is_dir():
             target, host = debian.Apt(suite, arch.debian), debian.Apt(suite, 'amd64')
             libraries = debian.Apt(suite.removesuffix('-backports'), 'amd64')
-            with ui.lock(ui.CACHE / 'lock', 'a download'):
-                for apt in (target, host, libraries):
-                    apt.update()
+            for apt in (target, host, libraries):
+                apt.update()
             base = next(found[:n] for n in range(len(found), 0, -1)     # without the flavour
                         if f'linux-headers-{found[:n]}-common' in target.names('linux-headers-'))
             try:

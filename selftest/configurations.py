@@ -60,8 +60,7 @@ def fetch_libraries(arch):
         return
     release = re.search('VERSION_CODENAME=(.*)', pathlib.Path('/etc/os-release').read_text())[1]
     apt = debian.Apt(release, arch)
-    with ui.lock(ui.CACHE / 'lock', 'a download'):
-        apt.update()
+    apt.update()
     debs = apt.fetch(*apt.closure(*LIBRARIES), what=f'libraries for {arch}')
     for deb in debs:
         if not deb.name.startswith('libc6-dev'):        # the cross compiler has its own
