@@ -401,7 +401,8 @@ static bool pmu_insn_reaches(CPUState *cs, unsigned domain,
 /*
  * Words 0 to 2 can be counted without the later ones. Word 0 has the lanes that
  * many instructions add to, and word 1 has the other classes, so that most
- * blocks add to word 0 only.
+ * blocks add to word 0 only. What many of the other blocks add to has the lower
+ * half of its word: to that, hosts can add a constant without loading it first.
  */
 const InsnCountOps arm_insn_count_ops = {
     .offset = offsetof(ARMCPU, pmu_count.insns),
@@ -416,9 +417,9 @@ const InsnCountOps arm_insn_count_ops = {
         [PMU_LANE_ST] = { 0, 15, 15 },
         [PMU_LANE_BR_IMMED] = { 0, 30, 15 },
         [PMU_LANE_BR_INDIRECT] = { 1, 0, 16 },
-        [PMU_LANE_ATOMIC] = { 1, 16, 16 },
-        [PMU_LANE_LD_BR] = { 1, 32, 16 },
-        [PMU_LANE_OTHER] = { 1, 48, 16 },
+        [PMU_LANE_OTHER] = { 1, 16, 16 },
+        [PMU_LANE_ATOMIC] = { 1, 32, 16 },
+        [PMU_LANE_LD_BR] = { 1, 48, 16 },
         [PMU_LANE_PC_WRITE] = { 2, 0, 15 },
         [PMU_LANE_FRONTEND] = { 2, 15, 24 },
         [PMU_LANE_BACKEND] = { 2, 39, 24 },
