@@ -683,6 +683,9 @@ static uint64_t expected(unsigned code, uint16_t event)
     return 0;
 }
 
+/* The counters whose event may be another one than EV_NULL, a mask */
+static uint32_t counters_in_use;
+
 static Pmcu events_init(const char *args)
 {
     g_autofree char *all = g_strdup_printf("-cpu max,pmu-counters=%d %s",
@@ -691,6 +694,7 @@ static Pmcu events_init(const char *args)
 
     guest_write(&p, 0, CPACR_EL1, CPACR_FP_SVE);
     guest_write(&p, 0, PMCR_EL0, PMCR_E | PMCR_LC | PMCR_LP);
+    counters_in_use = UINT32_MAX;
     return p;
 }
 
@@ -719,10 +723,11 @@ static void count_events(const Pmcu *p, unsigned code, unsigned from,
             guest_write(p, 0, PMEVTYPER_EL0(c), events[e % ARRAY_SIZE(events)]);
             guest_write(p, 0, PMEVCNTR_EL0(c), 0);
             e++;
-        } else {
+        } else if (counters_in_use & (1u << c)) {
             guest_write(p, 0, PMEVTYPER_EL0(c), EV_NULL);
         }
     }
+    counters_in_use = counters;
     run_code(p, code);
     e = from;
     for (int c = 0; c < COUNTERS; c++) {

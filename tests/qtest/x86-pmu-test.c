@@ -33,7 +33,9 @@ static void test_case(const void *data)
 static void test_all(const void *data)
 {
     const char *args = data;
-    Guest g = guest_init(args, strstr(args, "-smp 2") ? CONFIG_SMP : 0);
+    unsigned config = (strstr(args, "-smp 2") ? CONFIG_SMP : 0) |
+                      (strstr(args, "thread=single") ? CONFIG_TURNS : 0);
+    Guest g = guest_init(args, config);
 
     guest_run(&g, GUEST_CASE(all), 0, 0);
     guest_quit(&g);

@@ -64,6 +64,7 @@
 #define CONFIG_SHAPE(version, gp, fixed, width)                             \
     ((version) << 12 | (gp) << 16 | (fixed) << 20 | (width) << 24)
 #define CONFIG_EXACT        0x8000  /* no interrupt waits for a block's end */
+#define CONFIG_TURNS        0x800000  /* the CPUs take turns of 100 ms */
 
 /* In front of what some bodies wait for */
 #define LOOSE_NOPS            64
