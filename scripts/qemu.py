@@ -148,6 +148,14 @@ def configure(kind, src):
     ui.write(stamp, '\n'.join(options))
 
 
+def link_firmware(kind):
+    """Let a build find the firmware, as if both were installed."""
+    link = folder(kind) / 'qemu-bundle' / PREFIX / 'share' / 'qemu-firmware'
+    firmware = fetch_firmware()
+    if not link.is_symlink():
+        link.symlink_to(os.path.relpath(firmware, link.parent))
+
+
 def build(kind='qemu', qemu_src=None):
     """Prepare and build the custom QEMU or the stock one, or one of these in another way."""
     now = (tree.prepare_stock if KINDS[kind].source == 'stock' else tree.prepare)(qemu_src)
@@ -162,10 +170,7 @@ def build(kind='qemu', qemu_src=None):
             ui.run(['ninja', *goals(kind)], f'build-{kind}.log', 'building QEMU',
                    'mend it and run it again', cwd=folder(kind), env=environment(kind),
                    on_line=progress)
-        link = folder(kind) / 'qemu-bundle' / PREFIX / 'share' / 'qemu-firmware'
-        firmware = fetch_firmware()
-        if not link.is_symlink():
-            link.symlink_to(os.path.relpath(firmware, link.parent))
+        link_firmware(kind)
 
 
 def install(prefix, kind='qemu'):

@@ -168,6 +168,7 @@ def main(argv):
         tree.checkout(SRC, tree.prepare()['tip'])
         qemu.fetch_tools()
         qemu.configure(KIND, None)
+        qemu.link_firmware(KIND)
         for i, (name, what, text) in enumerate(todo, 1):
             key = hashlib.sha1(f'{name}\n{text}'.encode()).hexdigest()
             if key not in known:
