@@ -1,24 +1,25 @@
 # How the command line is read and explained.
 #
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""argparse with one-line errors, and no abbreviations."""
+"""argparse for the options of commands.ini, with one-line errors and no abbreviations."""
 
 import argparse
+import configparser
+import os
 import re
 import sys
+from argparse import ArgumentTypeError
 
+import ui
+from base import bases
 
-class Help(argparse.HelpFormatter):
-    def __init__(self, prog):
-        super().__init__(prog, max_help_position=30, width=79)
-
-    def add_usage(self, usage, actions, groups, prefix=None):
-        super().add_usage(usage, actions, groups, prefix or 'usage: ')
+NO_BASE = ('records', 'doctor', 'pnor')       # commands that do not depend on it
 
 
 class Parser(argparse.ArgumentParser):
     def __init__(self, *args, **kw):
-        super().__init__(*args, formatter_class=Help, allow_abbrev=False, **kw)
+        super().__init__(*args, allow_abbrev=False, formatter_class=lambda prog:
+                         argparse.HelpFormatter(prog, max_help_position=30, width=79), **kw)
 
     def parse_known_args(self, args=None, namespace=None):
         # Each command reports its own unknown options, with its own --help.
@@ -28,9 +29,12 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def error(self, message):
+        message = re.sub('^argument .*?: (?=--)', '', message)      # it names the option itself
         print(f"pmu: error: {message}; see '{self.prog} --help'", file=sys.stderr)
         sys.exit(2)
 
+
+# -- values -----------------------------------------------------------------
 
 def positive(kind):
     def parse(text):
@@ -39,7 +43,7 @@ def positive(kind):
         except ValueError:
             value = 0
         if not 0 < value < float('inf'):
-            raise argparse.ArgumentTypeError(f'{text!r} is not a number above 0')
+            raise ArgumentTypeError(f'{text!r} is not a number above 0')
         return value
     return parse
 
@@ -56,6 +60,159 @@ def between(least, most):
         except ValueError:
             value = least - 1
         if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f'{text!r} is not a number from {least} to {most}')
+            raise ArgumentTypeError(f'{text!r} is not a number from {least} to {most}')
         return value
     return parse
+
+
+def word(option, pattern, what):
+    """A text of this form."""
+    def parse(text):
+        if not re.fullmatch(pattern, text):
+            raise ArgumentTypeError(f'{option} {text}: not the name of {what}')
+        return text
+    return parse
+
+
+def suite(text):
+    if not re.fullmatch('([a-z][a-z0-9-]*)?', text):
+        raise ui.Fail(f'--release {text}: not the name of a Debian release',
+                      'for example bookworm or trixie-backports', status=2)
+    return text
+
+
+def packages(text):
+    package = word('--with', '[a-z0-9][a-z0-9+.-]*[a-z0-9+]', 'a Debian package')
+    return [package(name) for name in text.split(',')]
+
+
+def at_path(option, default=''):
+    """(text, guest path, host path) of HOST=/PATH/IN/GUEST"""
+    def parse(text):
+        source, _, target = text.partition('=')
+        target = target or default
+        if not source or not target.startswith('/') or not target.strip('/'):
+            raise ArgumentTypeError(f'{option} {text}: expected FILE=/PATH/IN/GUEST')
+        if default and not os.path.isdir(source):
+            raise ui.Fail(f'{option} {source}: no such folder')
+        if not os.path.exists(source):
+            raise ui.Fail(f'{option} {source}: no such file')
+        return text, target, os.path.abspath(source)
+    return parse
+
+
+def module(text):
+    """(file, arguments) of --module"""
+    match = re.fullmatch(r'(.+?\.ko)(?::(.*))?', text)
+    if not match:
+        raise ArgumentTypeError(f'--module {text}: expected FILE.ko or FILE.ko:ARGUMENTS')
+    if not os.path.isfile(match[1]):
+        raise ui.Fail(f'--module {match[1]}: no such file')
+    return match[1], match[2] or ''
+
+
+def from_guest(text):
+    """(text, guest path, host path) of --get"""
+    path, _, local = text.partition('=')
+    local = local or os.path.basename(path.rstrip('/'))
+    if not path.startswith('/') or not local:
+        raise ArgumentTypeError(f'--get {text}: expected /PATH/IN/GUEST or /PATH/IN/GUEST=FILE')
+    if not os.path.isdir(os.path.dirname(local) or '.'):
+        raise ui.Fail(f'--get {text}: there is no folder {os.path.dirname(local)}')
+    return text, path.rstrip('/'), os.path.abspath(local)
+
+
+class Paths(argparse.Action):
+    """Collect {guest path: host path}."""
+
+    def __call__(self, sub, opt, values, option=None):
+        (text, target, path), found = values, getattr(opt, self.dest)
+        if option == '--share' and target in found:
+            sub.error(f'--share {text}: {target} is taken by {found[target]}')
+        setattr(opt, self.dest, {**found, target: path})
+
+
+# -- commands ---------------------------------------------------------------
+
+PATHS = {'action': Paths, 'default': {}}
+MORE = {        # what commands.ini does not say
+    'bench --rounds': {'type': positive(int)},
+    'boot --get': {'type': from_guest, 'dest': 'gets', **PATHS},
+    'boot --initrd-add': {'type': at_path('--initrd-add'), 'dest': 'files', **PATHS},
+    'boot --modprobe': {'type': word('--modprobe', r'[\w-]+', 'a module')},
+    'boot --module': {'type': module, 'dest': 'modules'},
+    'boot --share': {'type': at_path('--share', '/share'), 'dest': 'shares', **PATHS},
+    'boot --timeout': {'type': positive(float)},
+    'boot --with': {'type': packages, 'dest': 'packages', 'action': 'extend'},
+    'count --tolerance': {'type': at_least_0},
+    'fuzz --time': {'type': positive(int)},
+    'install --prefix': {'required': True},
+    'kernel --kernel-flavour': {'type': word('--kernel-flavour', '[a-z0-9]*', 'one')},
+    'kernel --release': {'type': suite},
+    'rebase --continue': {'dest': 'go_on'},
+    'records --clusters': {'type': between(1, 255), 'required': True},
+    'records --counters': {'type': between(1, 8), 'required': True},
+    'records --offset': {'type': between(0, 2 ** 63)},
+    'records --records': {'type': positive(int), 'default': None},
+    'set --events': {'default': None},          # not the same as '', which all events have
+    'test --suite': {'choices': ('unit', 'patches', 'qtest', 'functional', 'browser', 'lava')},
+    'test -k': {'dest': 'only'},
+    'topdown words': {'help': argparse.SUPPRESS},
+    'watch --count': {'type': positive(int), 'default': None},
+    'watch --interval': {'type': positive(float)},
+}
+EXCLUSIVE = ('export --patch', 'export --new-patch', 'rebase --continue', 'rebase --discard')
+
+
+def add(sub, group, section, key, text):
+    """An option or a word of commands.ini."""
+    left, _, default = key.partition(' = ')
+    *names, metavar = left.split() if ' ' in left.replace(', ', ',') else [left, None]
+    names = [name.strip(',') for name in names]
+    many, name = names[0].endswith('*'), names[0].rstrip('*?')
+    dashes = name.startswith('-')
+    kw = {'help': text.format(cache=ui.CACHE)}
+    if not metavar:
+        kw['action'] = 'store_true'
+    else:
+        kw.update(metavar=metavar, default=[] if many else default if dashes else None)
+        if re.fullmatch('[a-z0-9|]+', metavar):
+            kw['choices'] = metavar.split('|')
+        if many and dashes:
+            kw['action'] = 'append'
+        elif not dashes and names[0] != name:
+            kw['nargs'] = names[0][-1]
+    where = f'{section} {name}'
+    (group if where in EXCLUSIVE else sub).add_argument(
+        name, *names[1:], **{**kw, **MORE.get(where, {})})
+
+
+def parser():
+    top = Parser(prog='pmu', usage='pmu COMMAND [OPTIONS]',
+                 epilog="'pmu COMMAND --help' explains a command.",
+                 description='Build a QEMU with emulated performance-monitoring units, boot '
+                             'unmodified guests on it, and test it.')
+    commands = top.add_subparsers(metavar='COMMAND', dest='command', required=True, prog='pmu',
+                                  parser_class=Parser)
+    known = configparser.ConfigParser(delimiters=(' :',), interpolation=None)
+    known.optionxform = str
+    known.read(ui.ROOT / 'scripts/commands.ini')
+    for command in known.sections():
+        if command.startswith('+'):
+            continue
+        lines = dict(known[command])
+        summary, usage = lines.pop('summary'), f'pmu {command} {lines.pop("usage", "")}'.strip()
+        sub = commands.add_parser(command, help=summary, usage=usage, epilog=lines.pop('epilog', ''),
+                                  description=summary[0].upper() + summary[1:] + '.')
+        sub.set_defaults(args=[], error=sub.error)
+        if command not in NO_BASE:
+            names = list(bases())
+            sub.add_argument('--base', metavar='NAME', choices=names, dest='qemu_base',
+                             default=ui.BASE or names[0],
+                             help=f'the QEMU release: {" or ".join(names)} (default: {names[0]})')
+        group = sub.add_mutually_exclusive_group()
+        for key, text in lines.items():
+            shared = known[key].items() if key.startswith('+') else ()
+            for one in shared or [(key, text)]:
+                add(sub, group, key[1:] if shared else command, *one)
+    return top

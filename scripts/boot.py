@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Run a guest under QEMU and follow its console."""
 
+import argparse
 import collections
 import contextlib
 import os
@@ -15,7 +16,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import dataclass, field
 
 import exchange
 import guest
@@ -24,11 +24,12 @@ import monitor
 import qemu
 import snapshot
 import ui
+from arguments import parser
 
-MACHINES = {        # name on our command line: emulator, machine, CPU, console, memory
-    'arm': ('aarch64', 'virt', 'max', 'ttyAMA0', '2G'),
-    'power': ('ppc64', 'powernv9', None, 'hvc0', '2G'),
-    'x86': ('x86_64', 'pc', 'Icelake-Server-v6,pmu=on', 'ttyS0', '2G'),
+MACHINES = {        # name on our command line: emulator, machine, CPU, console
+    'arm': ('aarch64', 'virt', 'max', 'ttyAMA0'),
+    'power': ('ppc64', 'powernv9', None, 'hvc0'),
+    'x86': ('x86_64', 'pc', 'Icelake-Server-v6,pmu=on', 'ttyS0'),
 }
 # skiboot can miss the BMC's answer when Linux asks for the time of day: ipmi_opal_rtc_read()
 # says "waiting" after it has sent the question, and QEMU's BMC answers before that when
@@ -47,42 +48,20 @@ NOISE = re.compile(r"TCG doesn't support requested feature|Could not find PNOR '
 PREFIX = re.compile(r'^\S*qemu-system-\w+: ')        # of QEMU's messages
 
 
-@dataclass
-class Options:
-    """What to boot.  Fields are the options of `pmu boot`."""
-    name: str
-    smp: str = '2'
-    machine: str = ''
-    cpu: str = ''
-    memory: str = ''
-    kernel: str = ''
-    release: str = ''
-    flavour: str = ''
-    append: str = ''
-    files: dict = field(default_factory=dict)       # guest path: host file
-    packages: list = field(default_factory=list)    # Debian packages to add
-    run: str = ''
-    acpi: bool = False
-    stock: bool = False
-    timeout: float = 300
-    modules: list = field(default_factory=list)     # (file, arguments)
-    modprobe: list = field(default_factory=list)    # names of the kernel's own modules
-    shares: dict = field(default_factory=dict)      # guest path: host folder
-    gets: dict = field(default_factory=dict)        # guest path: host path
-    net: bool = False
-    ssh: bool = False
-    gdb: bool = False
-    repeatable: bool = False
-    snapshot: bool = False
-    args: list = field(default_factory=list)
-    guest: str = ''         # its name, once it runs
+class Options(argparse.Namespace):
+    """What to boot: the options of `pmu boot`; `guest` is its name, once it runs."""
+
+    def __init__(self, arch, **given):
+        known = vars(parser().parse_args(['boot', arch]))
+        assert given.keys() <= known.keys(), given
+        super().__init__(**{**known, **given})
 
 
 def machine_option(opt, default):
     """The -M argument: our devices on, unless the user asks otherwise."""
     text = opt.machine or default
     machine, wanted = text.split(',')[0], {}
-    if opt.name == 'arm' and machine.startswith('virt'):
+    if opt.arch == 'arm' and machine.startswith('virt'):
         wanted = {'virtualization': 'on', 'gic-version': '3'}
         if not opt.stock:
             wanted['pmcu'] = 'on'
@@ -105,14 +84,14 @@ def uefi(scratch):
 def the_kernel(opt):
     """The kernel that these options ask for; Debian's is fetched."""
     if opt.kernel:
-        return kernels.own(opt.kernel, guest.ARCHES[opt.name])
-    return kernels.debian_kernel(opt.name, opt.release, opt.flavour)
+        return kernels.own(opt.kernel, guest.ARCHES[opt.arch])
+    return kernels.debian_kernel(opt.arch, opt.release, opt.kernel_flavour)
 
 
 def command(opt, scratch):
     """(QEMU's command line for these options, what it exchanges with the guest)"""
-    target, machine, cpu, console, memory = MACHINES[opt.name]
-    _, initrd = guest.build(opt.name)
+    target, machine, cpu, console = MACHINES[opt.arch]
+    _, initrd = guest.build(opt.arch)
     kernel = the_kernel(opt)
     given = exchange.Exchange(opt, kernel, scratch)
     files = {**opt.files, **given.files}
@@ -129,7 +108,7 @@ def command(opt, scratch):
     archives = [initrd.read_bytes()]
     packages = [*opt.packages, *['dropbear-bin'] * opt.ssh]
     if packages:
-        archives.append(guest.packages(opt.name, packages).read_bytes())
+        archives.append(guest.packages(opt.arch, packages).read_bytes())
     if files:
         archives.append(guest.extra_archive(files))
     if len(archives) > 1:
@@ -140,15 +119,15 @@ def command(opt, scratch):
     mode = 'wait' if opt.snapshot else 'run' if opt.run else 'shell'
     append = (f'console={console} panic=-1 quiet cryptomgr.notests=1 pmu={mode} '
               f'{"nokaslr norandmaps " * opt.repeatable}'
-              f'{PARAMETERS.get(opt.name, "")}{opt.append}')
-    cmd = [binary, '-M', machine_option(opt, machine) + given.machine, '-m', opt.memory or memory,
+              f'{PARAMETERS.get(opt.arch, "")}{opt.append}')
+    cmd = [binary, '-M', machine_option(opt, machine) + given.machine, '-m', opt.memory,
            '-smp', opt.smp, '-nographic', '-no-reboot', '-kernel', kernel.image, '-initrd', initrd,
            '-append', append, *given.args]
     if opt.cpu or cpu:
         cmd += ['-cpu', opt.cpu or cpu]
     if opt.acpi:
-        if opt.name != 'arm':
-            raise ui.Fail(f'--acpi is for arm; the {opt.name} guest boots with its own firmware')
+        if opt.arch != 'arm':
+            raise ui.Fail(f'--acpi is for arm; the {opt.arch} guest boots with its own firmware')
         cmd += uefi(scratch)
     if not any(a in ('-nic', '-netdev', '-net') for a in [*given.args, *opt.args]):
         cmd += ['-nic', 'none']
@@ -236,7 +215,7 @@ class Console:
 def started(opt, interactive=False, **kw):
     """QEMU as a child that never outlives us; yields (child, messages, log file, Exchange)."""
     ui.LOGS.mkdir(parents=True, exist_ok=True)
-    with ui.scratch('boot-') as scratch, monitor.guest(opt.name) as (name, listener), \
+    with ui.scratch('boot-') as scratch, monitor.guest(opt.arch) as (name, listener), \
             open(ui.LOGS / f'boot-{name}.log', 'w', buffering=1) as log, \
             contextlib.ExitStack() as stack:
         opt.guest, (cmd, given) = name, command(opt, scratch)
@@ -304,7 +283,7 @@ def run(opt, echo=show):
 
 def boot(console, opt, messages):
     """Follow the console up to user space."""
-    with ui.Step(f'boot the {opt.name} guest') as step:
+    with ui.Step(f'boot the {opt.arch} guest') as step:
         step.update('(starting QEMU)')
         try:
             for line in console.lines(time.monotonic() + opt.timeout):
@@ -326,7 +305,7 @@ def boot(console, opt, messages):
 
 def shell(opt):
     """Boot to an interactive console on this terminal."""
-    ui.say(f'booting the {opt.name} guest; Ctrl-A X ends QEMU, Ctrl-A C is its monitor')
+    ui.say(f'booting the {opt.arch} guest; Ctrl-A X ends QEMU, Ctrl-A C is its monitor')
     with started(opt, interactive=True) as (child, messages, _, given):
         messages.release()
         status = child.wait()

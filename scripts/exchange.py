@@ -89,7 +89,7 @@ class Exchange:
         self.args, self.files, self.machine = [], {}, ''
         self.setup, self.finish, self.slots = [], [], 0
         self.kept = None        # the Snapshot, if there is to be one
-        self.modules = kernels.Modules(kernel, guest.ARCHES[opt.name])
+        self.modules = kernels.Modules(kernel, guest.ARCHES[opt.arch])
         for name in opt.modprobe:
             self.modules.add(name)
         for path, arguments in opt.modules:
@@ -125,7 +125,7 @@ class Exchange:
 
     def device(self, name):
         """Add a PCI device; on powernv each has a bus of its own."""
-        if self.opt.name == 'power':
+        if self.opt.arch == 'power':
             name += f',bus=pcie.{self.slots}'
         self.slots += 1
         self.args += ['-device', name]
@@ -141,9 +141,8 @@ class Exchange:
     def _share(self):
         self.modules.add('virtiofs', required=False)
         self.sockets = tempfile.TemporaryDirectory(prefix='pmu-')    # a socket's path must be short
-        size = self.opt.memory or '2G'
         self.machine = ',memory-backend=pmu-ram'
-        self.args += ['-object', f'memory-backend-memfd,id=pmu-ram,share=on,size={size}']
+        self.args += ['-object', f'memory-backend-memfd,id=pmu-ram,share=on,size={self.opt.memory}']
         for n, target in enumerate(self.opt.shares):
             self.args += ['-chardev', f'socket,id=share{n},path={self.sockets.name}/{n}']
             self.device(f'vhost-user-fs-pci,chardev=share{n},tag=share{n}')

@@ -19,7 +19,7 @@ import ui
 
 class Snapshot:
     def __init__(self, opt, cmd, scratch):
-        self.name = opt.name
+        self.name = opt.arch
         digest = hashlib.sha256()
         for word in cmd:
             digest.update(f'{word.replace(str(scratch), "")}\0'.encode())
@@ -28,7 +28,7 @@ class Snapshot:
             digest.update(f'{status.st_size} {status.st_mtime_ns}'.encode())
         with open(cmd[cmd.index('-initrd') + 1], 'rb') as handle:
             digest.update(hashlib.file_digest(handle, 'sha256').digest())
-        self.path = ui.BUILD / 'snapshots' / f'{opt.name}-{digest.hexdigest()[:16]}'
+        self.path = ui.BUILD / 'snapshots' / f'{opt.arch}-{digest.hexdigest()[:16]}'
         self.saved = self.path.exists()
 
     def args(self):

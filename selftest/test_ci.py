@@ -9,8 +9,8 @@ import subprocess
 import unittest
 
 import guest
-import pmu
 import ui
+from arguments import parser
 
 FOLDER = ui.ROOT / 'examples/ci'
 VARIABLES = re.compile(r'\$\{\{ matrix\.guest \}\}|"\$GUEST"|"\$arch"')
@@ -28,7 +28,7 @@ class Files(unittest.TestCase):
                     words = shlex.split(VARIABLES.sub(arch, command), comments=True)
                     with contextlib.redirect_stderr(io.StringIO()) as why:
                         try:
-                            opt = pmu.parser().parse_args([w.rstrip(';') for w in words])
+                            opt = parser().parse_args([w.rstrip(';') for w in words])
                         except SystemExit:
                             self.fail(f'{name}: {command}: {why.getvalue()}')
                     if opt.command == 'boot' and VARIABLES.search(command):
