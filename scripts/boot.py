@@ -177,32 +177,28 @@ class Messages(threading.Thread):
 
 
 class Console:
-    """QEMU's standard output, line by line, with deadlines."""
+    """The lines of QEMU's standard output; TimeoutError at the deadline."""
 
     def __init__(self, child, log):
-        self.child, self.log = child, log
+        self.child, self.log, self.deadline = child, log, None
         self.buffer, self.tail = b'', collections.deque(maxlen=10)
 
-    def lines(self, deadline=None):
-        """Yield lines until the end; raises TimeoutError at the deadline."""
-        while True:
-            while b'\n' in self.buffer:     # what is not taken now is there for the next caller
-                raw, _, self.buffer = self.buffer.partition(b'\n')
-                line = raw.replace(b'\r', b'')
-                self.tail.append(line)
-                yield line
-            wait = None if deadline is None else deadline - time.monotonic()
-            if wait is not None and wait <= 0:
-                raise TimeoutError
-            if not select.select([self.child.stdout], [], [], wait)[0]:
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        while b'\n' not in self.buffer:
+            wait = self.deadline and self.deadline - time.monotonic()
+            if wait and wait <= 0 or not select.select([self.child.stdout], [], [], wait)[0]:
                 raise TimeoutError
             data = os.read(self.child.stdout.fileno(), 65536)
-            if not data:
-                if self.buffer:
-                    yield self.buffer
-                return
             self.log.write(data.decode(errors='replace').replace('\r', ''))
-            self.buffer += data
+            self.buffer += data or b'\n' * bool(self.buffer)       # the last line may be unended
+            if not self.buffer:
+                raise StopIteration
+        line, _, self.buffer = self.buffer.partition(b'\n')
+        self.tail.append(line.replace(b'\r', b''))
+        return self.tail[-1]
 
     def failure(self, what, hint):
         """A Fail, after the last lines of the console."""
@@ -265,10 +261,10 @@ def run(opt, echo=show):
         messages.release()
         if given.kept:
             if not given.kept.saved:
-                next(line for line in console.lines() if b'@@pmu-wait' in line)
+                next(line for line in console if b'@@pmu-wait' in line)
                 given.kept.save(opt.guest)
             given.kept.send(child.stdin, opt.run)
-        for line in console.lines():
+        for line in console:
             if match := re.search(rb'@@pmu-exit (\d+)', line):
                 if match.start():           # output that did not end its line
                     echo(line[:match.start()].decode(errors='replace'))
@@ -285,9 +281,11 @@ def boot(console, opt, messages):
     """Follow the console up to user space."""
     with ui.Step(f'boot the {opt.arch} guest') as step:
         step.update('(starting QEMU)')
+        console.deadline = time.monotonic() + opt.timeout
         try:
-            for line in console.lines(time.monotonic() + opt.timeout):
+            for line in console:
                 if b'@@pmu-up ' in line:         # after the firmware's escape sequences
+                    console.deadline = None
                     return
                 if match := re.search(PANIC, line):
                     raise console.failure(f'the kernel panicked: {match[0].decode()}',

@@ -210,9 +210,13 @@ def cmd_pnor(opt):
 
 
 def cmd_test(opt):
-    if opt.coverage:
-        return cmd_coverage(opt)
+    if opt.coverage and (opt.suite or opt.list or opt.no_rebuild):
+        raise ui.Fail('--coverage goes without --suite, --list and --no-rebuild',
+                      "name tests of the suite qtest, or none for all; see 'pmu test --list'",
+                      status=2)
     graph()
+    if opt.coverage:
+        opt.suite, os.environ['QEMU_PMU_KIND'] = ['qtest'], coverage.KIND
     found = list(testing.selected(opt.suite, opt.tests, opt.device))
     if opt.only:                                # the other suite is one test
         found = [test for test in found if test[0] != 'patches']
@@ -220,25 +224,16 @@ def cmd_test(opt):
         for suite, name, _ in found:
             print(f'{suite:12} {name}')
         return 0
-    if not opt.no_rebuild:
+    if opt.coverage:
+        graph(coverage.KIND)
+        coverage.reset()
+    elif not opt.no_rebuild:
         graph(*sorted({t for _, _, targets in found for t in targets}))
     status = testing.run([name for _, name, _ in found], opt.only, opt.verbose, opt.junit)
     if opt.times:
         testing.times()
-    return status
-
-
-def cmd_coverage(opt):
-    if opt.suite or opt.list or opt.no_rebuild:
-        raise ui.Fail('--coverage goes without --suite, --list and --no-rebuild',
-                      "name tests of the suite qtest, or none for all; see 'pmu test --list'",
-                      status=2)
-    graph(coverage.KIND)
-    coverage.reset()
-    os.environ['QEMU_PMU_KIND'] = coverage.KIND
-    names = [name for _, name, _ in testing.selected(['qtest'], opt.tests, opt.device)]
-    status = testing.run(names, opt.only, opt.verbose, opt.junit)
-    coverage.report()
+    if opt.coverage:
+        coverage.report()
     return status
 
 

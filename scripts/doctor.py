@@ -4,6 +4,7 @@
 """`pmu doctor`: one line a check; exit status 1 if something is missing."""
 
 import os
+import platform
 import shutil
 import subprocess
 
@@ -28,13 +29,12 @@ def size(path):
 def checks():
     """Yield (what, problem or None, what to do)."""
     try:
-        with open('/etc/os-release') as handle:
-            system = dict(l.rstrip().split('=', 1) for l in handle if '=' in l)
+        system = platform.freedesktop_os_release()
     except OSError:
-        system = {}
-    name = system.get('PRETTY_NAME', 'unknown').strip('"')
-    good = system.get('ID') == 'debian' and system.get('VERSION_ID') in ('"12"', '"13"')
-    yield f'system: {name}', None if good else 'not Debian 12 or 13', 'use one of these'
+        system = {'PRETTY_NAME': 'unknown'}
+    good = system.get('ID') == 'debian' and system.get('VERSION_ID') in ('12', '13')
+    yield f'system: {system["PRETTY_NAME"]}', None if good else 'not Debian 12 or 13', \
+        'use one of these'
 
     if good:
         lacking = missing_packages(os.environ['PMU_PACKAGES'].split())

@@ -33,7 +33,7 @@ def prepared():
 
 
 def refuse_if_edited():
-    for build in [ui.BUILD] + [] if ui.BASE else [ui.HOME / b for b in ['', *tree.bases()]]:
+    for build in [ui.BUILD] if ui.BASE else [ui.HOME, *(ui.HOME / b for b in tree.bases())]:
         changed = tree.edits(build) if tree.REPO.exists() else []
         if changed:
             raise ui.Fail(f'{ui.show(build / "qemu/src")} has edits that were not exported '
@@ -82,22 +82,19 @@ def fold(commits, loose, patch, new_patch):
 def rewrite(now, patch, new_patch):
     """The history of SRC as base, overlay, patches; returns (overlay, tip, new files)."""
     stock = now['base']
-    known = set(paths('ls-tree', '-rz', '--name-only', stock))
+    known = tree.names(stock)
     head = git('rev-parse', 'HEAD', cwd=SRC)
     index = tree.REPO / 'index-export'
-    index.unlink(missing_ok=True)
     git('read-tree', head, index=index)
     git('add', '-A', '.', index=index, work=SRC)
     final = git('write-tree', index=index)
-    files = sorted(set(paths('ls-tree', '-rz', '--name-only', final)) - known)
-    for name in files:
-        if not tree.in_overlay(name):
-            raise ui.Fail(f'{name} is no file of the overlay ({", ".join(tree.OVERLAY_ROOTS)})',
-                          'remove it from the prepared source')
+    files = sorted(tree.names(final) - known)
+    if alien := [name for name in files if not tree.in_overlay(name)]:
+        raise ui.Fail(f'{alien[0]} is no file of the overlay ({", ".join(tree.OVERLAY_ROOTS)})',
+                      'remove it from the prepared source')
     commits = list(history(stock, head, known))
     fold(commits, stock_changes(head, final, known), patch, new_patch)
 
-    index.unlink()
     git('read-tree', stock, index=index)
 
     def commit(parent, entries, message, env=()):
@@ -107,9 +104,8 @@ def rewrite(now, patch, new_patch):
             return parent           # every edit of this patch was undone
         return git('commit-tree', new, '-p', parent, data=message.encode(), env=env)
 
-    entries = paths('ls-tree', '-rz', final)
-    first = tip = commit(stock, [e for e in entries if e.split('\t', 1)[1] in set(files)],
-                         tree.OVERLAY)
+    first = tip = commit(stock, [entry for entry in paths('ls-tree', '-rz', final)
+                                 if entry.split('\t', 1)[1] not in known], tree.OVERLAY)
     for message, author, changes in commits:
         tip = commit(tip, [f'{mode if int(mode) else 0} {blob}\t{path}'
                            for path, (mode, blob) in changes.items()], message, author)
@@ -136,10 +132,8 @@ def format_series(first, tip, folder):
 
 def series_text(names):
     """patches/series with these patches: its comments stay above what they stood above."""
-    old = tree.PATCHES / 'series'
-    lines = old.read_text().splitlines() if old.exists() else []
     notes, above = {}, []
-    for line in lines:
+    for line in tree.series_lines():
         if line.strip() and not line.startswith('#'):
             notes[line.strip()[5:]], above = above, []      # numbers may change
         else:
@@ -159,8 +153,7 @@ def own_patches(first, tip, fresh):
     for parent, commit, name, data in zip([first, *commits], commits, names, fresh.values()):
         tree.stage(parent)
         if name not in before or not tree.am(before[name])[0] or \
-                git('rev-parse', 'HEAD^{tree}', cwd=STAGE) != \
-                git('rev-parse', f'{commit}^{{tree}}'):
+                git('diff', '--name-only', commit, cwd=STAGE):
             found[name] = data
     return found
 
@@ -216,7 +209,7 @@ def checks(stock):
     merges the patches of older bases; the rules for patches are those of its own ones, and the
     style of the overlay is that of the first base.
     """
-    known = set(paths('ls-tree', '-rz', '--name-only', stock))
+    known = tree.names(stock)
     files, patches, top = tree.overlay_files(), tree.series(), tree.folders(base.branch())[0]
     own = [p for p in patches if p.parent == top]
     clash = sorted(known.intersection(files))
@@ -231,8 +224,8 @@ def checks(stock):
         done = git('apply', '--numstat', '-z', path, check=False)
         if done.returncode:
             outside.append(f'{path.name}: {ui.blame(done.stderr.decode().splitlines())}')
-        for stat in done.stdout.decode().split('\0')[:-1]:
-            added, removed, name = stat.split('\t')
+        for added, removed, name in re.findall(r'([\d-]+)\t([\d-]+)\t([^\0]+)',
+                                          done.stdout.decode()):
             lines += sum(int(n) for n in (added, removed) if n != '-')
             if name not in known:
                 outside.append(f'{path.name}: {name}')
@@ -264,24 +257,21 @@ def checks(stock):
 
     tip = git('rev-parse', 'HEAD', cwd=STAGE)
     with tempfile.TemporaryDirectory(dir=ui.BUILD) as scratch:
-        fresh = dict(zip((p.name for p in patches), format_series(first, tip, scratch).values())) \
-            if ui.BASE else format_series(first, tip, scratch)
-        kept = {p.name: p.read_bytes() for p in own}
-        yield 'applying and exporting gives the same bytes', [
-            n for n in sorted({*kept} if ui.BASE else {*fresh, *kept})
-            if fresh.get(n) != kept.get(n)]
+        fresh = format_series(first, tip, scratch)
+    if ui.BASE:                     # its numbers have gaps where it needs no patch
+        fresh = {p.name: data for p, data in zip(patches, fresh.values()) if p in own}
+    kept = {p.name: p.read_bytes() for p in own}
+    yield 'applying and exporting gives the same bytes', [
+        name for name in sorted({*fresh, *kept}) if fresh.get(name) != kept.get(name)]
 
-    lost = []
-    for name in files:
+    def lost(name):
         path = pathlib.Path(name)
         wanted = path.name if path.suffix == '.h' or '.' not in path.name else path.stem
-        if git('grep', '-qwF', wanted, tip, '--', f':!{name}', check=False).returncode:
-            lost.append(name)
-    yield 'every overlay file is used by some other file', lost
+        return git('grep', '-qwF', wanted, tip, '--', f':!{name}', check=False).returncode
+    yield 'every overlay file is used by some other file', list(filter(lost, files))
 
     style = []
-    script = ['perl', 'scripts/checkpatch.pl', '--no-tree', '--terse', '--no-summary',
-              '--no-signoff']
+    script = 'perl scripts/checkpatch.pl --no-tree --terse --no-summary --no-signoff'.split()
     code = [n for n in files if n.endswith(('.c', '.h', '.py', '.S', '.inc')) and not ui.BASE]
     for args in filter(None, (own, code and ['-f', *code])):
         done = subprocess.run([*script, *args], cwd=STAGE, capture_output=True, text=True, env=ENV)

@@ -5,7 +5,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 
 import ui
@@ -29,16 +28,9 @@ def graph(*targets, qemu_src=None):
         ui.run(['/usr/bin/meson', 'configure', *option, ui.BUILD], 'meson.log', 'meson configure')
     with open(ui.LOGS / 'ninja.log', 'w') as log:
         # The jobs show their progress and errors themselves, on standard error.
-        child = subprocess.Popen(
+        status = ui.call(
             ['ninja', '-C', ui.BUILD, '--quiet', 'build.ninja', *(f'{t}.stamp' for t in targets)],
             stdout=log, env=dict(os.environ, QEMU_PMU_CWD=os.getcwd()))
-        try:
-            status = child.wait()
-        except BaseException as end:
-            if not isinstance(end, KeyboardInterrupt):      # which it has got, too
-                child.terminate()
-            child.wait()
-            raise
     if status:
         text = (ui.LOGS / 'ninja.log').read_text()
         if 'FAILED:' not in text:          # ninja's own trouble: nobody has told the user yet

@@ -6,7 +6,6 @@
 import json
 import re
 import shlex
-import subprocess
 
 import junit
 import ui
@@ -75,14 +74,7 @@ def run(names, pattern='', verbose=False, report=''):
     cmd = ['/usr/bin/meson', 'test', '-C', ui.BUILD, '--no-rebuild', '--print-errorlogs',
            *[f'--test-args={shlex.quote(pattern)}'] * bool(pattern), *['--verbose'] * verbose]
     LOG.unlink(missing_ok=True)
-    child = subprocess.Popen(['setpriv', '--pdeathsig', 'TERM', *cmd, *names])
-    try:
-        status = child.wait()
-    except BaseException as end:
-        if not isinstance(end, KeyboardInterrupt):      # which it has got, too
-            child.terminate()           # it ends the tests
-        child.wait()
-        raise
+    status = ui.call(['setpriv', '--pdeathsig', 'TERM', *cmd, *names])
     if not LOG.exists():
         raise ui.Fail('no test was run', 'see above')
     found = results()

@@ -59,16 +59,17 @@ def folders(branch):
     return [PATCHES / name for name in reversed(known[1:known.index(branch) + 1])] + [PATCHES]
 
 
+def series_lines():
+    path = PATCHES / 'series'
+    return path.read_text().splitlines() if path.exists() else []
+
+
 def series(branch=None, where=0):
     """The patch files that a branch needs, in order; an empty one says that it needs none.
 
     where=1 leaves out the first folder: what the branch would take without patches of its own.
     """
-    try:
-        lines = (PATCHES / 'series').read_text().splitlines()
-    except FileNotFoundError:
-        return []
-    names = [l.strip() for l in lines if l.strip() and not l.startswith('#')]
+    names = [l.strip() for l in series_lines() if l.strip() and not l.startswith('#')]
     for name in names:
         if not (PATCHES / name).is_file():
             raise ui.Fail(f'patches/series names {name}, which does not exist')
@@ -126,15 +127,19 @@ def edits(build=ui.BUILD):
     return ['a commit message'] if reworded else sorted(files)
 
 
+def names(commit):
+    """The files of a commit."""
+    return set(paths('ls-tree', '-rz', '--name-only', commit))
+
+
 def overlay_commit(base_commit):
     """A commit of base + the overlay's files."""
     files = overlay_files()
-    clash = sorted(set(paths('ls-tree', '-rz', '--name-only', base_commit)).intersection(files))
+    clash = sorted(names(base_commit).intersection(files))
     if clash:
         raise ui.Fail(f'{clash[0]} is in the overlay, but QEMU has that file already',
                       'changes to QEMU files belong into patches/')
     index = REPO / 'index-overlay'
-    index.unlink(missing_ok=True)
     git('read-tree', base_commit, index=index)
     git('add', '-f', '--pathspec-from-file=-', '--pathspec-file-nul', index=index, work=ui.ROOT,
         data='\0'.join(f':(literal,top){f}' for f in files).encode())
@@ -151,28 +156,29 @@ def stage(commit):
     checkout(STAGE, commit)
 
 
-def am(patch, cwd=STAGE):
-    """Apply a patch as a commit, merging if its place has changed; returns (success, output)."""
+def am(*what, cwd=STAGE):
+    """Make commits of patches, merging where a place has changed; returns (success, output)."""
+    if not what:
+        return True, ''
     done = git('am', '-3', '--keep-non-patch', '--keep-cr', '--committer-date-is-author-date',
-               patch, cwd=cwd, check=False)
+               *what, cwd=cwd, check=False)
     return not done.returncode, (done.stdout + done.stderr).decode(errors='replace')
 
 
 def apply_series(commit, version, branch=None):
     """Apply the series on top of a commit in STAGE; returns the new tip."""
     stage(commit)
-    merged, made_for = 0, bases()[branch or base.branch()]['version']
-    for patch in series(branch):
-        good, out = am(patch)
-        if not good:
-            ui.write(ui.LOGS / 'am.log', out)
-            raise ui.Fail(f'{patch.name} does not apply to QEMU {version}',
-                          f'use QEMU {made_for} (--qemu-src DIR|TARBALL), or mend the '
-                          "patch: './pmu rebase'", ui.LOGS / 'am.log')
-        merged += '3-way' in out
+    made_for, patches = bases()[branch or base.branch()]['version'], series(branch)
+    good, out = am(*patches)
+    if not good:
+        ui.write(ui.LOGS / 'am.log', out)
+        done = int(git('rev-list', '--count', f'{commit}..HEAD', cwd=STAGE))
+        raise ui.Fail(f'{patches[done].name} does not apply to QEMU {version}',
+                      f'use QEMU {made_for} (--qemu-src DIR|TARBALL), or mend the '
+                      "patch: './pmu rebase'", ui.LOGS / 'am.log')
     if version != made_for:
         ui.say(f'notice: the series was made for QEMU {made_for}; on {version} '
-               f'{merged} patches needed a 3-way merge')
+               f'{out.count("3-way")} patches needed a 3-way merge')
     return git('rev-parse', 'HEAD', cwd=STAGE)
 
 

@@ -153,6 +153,18 @@ def run(cmd, log=None, what=None, hint=None, on_line=None, **kw):
     return lines
 
 
+def call(cmd, **kw):
+    """Run a command that itself says what it does; returns its exit status."""
+    child = subprocess.Popen(cmd, **kw)
+    try:
+        return child.wait()
+    except BaseException as end:
+        if not isinstance(end, KeyboardInterrupt):      # which it has got, too
+            child.terminate()
+        child.wait()
+        raise
+
+
 def blame(lines):
     """The line of a failed command's output that says most about why."""
     for pattern in (r'No space left on device', r'error|^E:', r'\S'):
