@@ -5,6 +5,8 @@
 
 import argparse
 import configparser
+import contextlib
+import math
 import os
 import re
 import sys
@@ -36,33 +38,23 @@ class Parser(argparse.ArgumentParser):
 
 # -- values -----------------------------------------------------------------
 
-def positive(kind):
+def number(kind, good, what):
     def parse(text):
-        try:
-            value = kind(text)
-        except ValueError:
-            value = 0
-        if not 0 < value < float('inf'):
-            raise ArgumentTypeError(f'{text!r} is not a number above 0')
-        return value
+        with contextlib.suppress(ValueError):
+            if good(value := kind(text)):
+                return value
+        raise ArgumentTypeError(f'{text!r} is not a number {what}')
     return parse
 
 
-def at_least_0(text):
-    return 0 if re.fullmatch(r'0+(\.0*)?', text) else positive(float)(text)
+def positive(kind):
+    return number(kind, lambda value: 0 < value < math.inf, 'above 0')
 
 
 def between(least, most):
     """A whole number, also with 0x."""
-    def parse(text):
-        try:
-            value = int(text, 0)
-        except ValueError:
-            value = least - 1
-        if not least <= value <= most:
-            raise ArgumentTypeError(f'{text!r} is not a number from {least} to {most}')
-        return value
-    return parse
+    return number(lambda text: int(text, 0), lambda value: least <= value <= most,
+                  f'from {least} to {most}')
 
 
 def word(option, pattern, what):
@@ -144,7 +136,7 @@ MORE = {        # what commands.ini does not say
     'boot --share': {'type': at_path('--share', '/share'), 'dest': 'shares', **PATHS},
     'boot --timeout': {'type': positive(float)},
     'boot --with': {'type': packages, 'dest': 'packages', 'action': 'extend'},
-    'count --tolerance': {'type': at_least_0},
+    'count --tolerance': {'type': number(float, lambda value: 0 <= value < math.inf, 'above 0')},
     'fuzz --time': {'type': positive(int)},
     'install --prefix': {'required': True},
     'kernel --kernel-flavour': {'type': word('--kernel-flavour', '[a-z0-9]*', 'one')},
@@ -201,9 +193,10 @@ def parser():
         if command.startswith('+'):
             continue
         lines = dict(known[command])
-        summary, usage = lines.pop('summary'), f'pmu {command} {lines.pop("usage", "")}'.strip()
-        sub = commands.add_parser(command, help=summary, usage=usage, epilog=lines.pop('epilog', ''),
-                                  description=summary[0].upper() + summary[1:] + '.')
+        summary = lines.pop('summary')
+        sub = commands.add_parser(
+            command, help=summary, description=f'{summary[0].upper()}{summary[1:]}.',
+            usage=f'pmu {command} {lines.pop("usage", "")}'.strip(), epilog=lines.pop('epilog', ''))
         sub.set_defaults(args=[], error=sub.error)
         if command not in NO_BASE:
             names = list(bases())

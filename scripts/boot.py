@@ -59,13 +59,11 @@ class Options(argparse.Namespace):
 
 def machine_option(opt, default):
     """The -M argument: our devices on, unless the user asks otherwise."""
-    text = opt.machine or default
-    machine, wanted = text.split(',')[0], {}
-    if opt.arch == 'arm' and machine.startswith('virt'):
+    text, wanted = opt.machine or default, {}
+    if opt.arch == 'arm' and text.startswith('virt'):
         wanted = {'virtualization': 'on', 'gic-version': '3'}
-        if not opt.stock:
-            wanted['pmcu'] = 'on'
-    elif re.fullmatch('powernv(9|10.*|)', machine) and not opt.stock:
+        wanted |= {} if opt.stock else {'pmcu': 'on'}
+    elif re.match('powernv(9|10[^,]*|)(,|$)', text) and not opt.stock:
         wanted = {'imc': 'on'}
     return text + ''.join(f',{k}={v}' for k, v in wanted.items() if f',{k}=' not in text)
 
@@ -98,8 +96,7 @@ def command(opt, scratch):
     if opt.run:
         if not opt.snapshot:
             files[guest.RUN] = opt.run
-        text = pathlib.Path(opt.run)
-        first = text.read_bytes().partition(b'\n')[0] if text.is_file() else b'#!'
+        first = pathlib.Path(opt.run).read_bytes().partition(b'\n')[0]
         if first[:2] not in (b'#!', b'\x7fE'):
             raise ui.Fail(f'--run {opt.run} does not start with "#!"', 'begin it with #!/bin/sh')
         if first[:2] == b'#!' and first.endswith(b'\r'):
@@ -111,23 +108,18 @@ def command(opt, scratch):
         archives.append(guest.packages(opt.arch, packages).read_bytes())
     if files:
         archives.append(guest.extra_archive(files))
-    if len(archives) > 1:
-        initrd = pathlib.Path(scratch) / 'initrd'
-        initrd.write_bytes(b''.join(archives))
-    binary = qemu.binary(f'qemu-system-{target}', 'stock' if opt.stock else 'qemu')
+    initrd = pathlib.Path(scratch) / 'initrd'
+    initrd.write_bytes(b''.join(archives))
     # The kernel's tests of its ciphers take CPUs away for seconds after a boot.
     mode = 'wait' if opt.snapshot else 'run' if opt.run else 'shell'
     append = (f'console={console} panic=-1 quiet cryptomgr.notests=1 pmu={mode} '
               f'{"nokaslr norandmaps " * opt.repeatable}'
               f'{PARAMETERS.get(opt.arch, "")}{opt.append}')
-    cmd = [binary, '-M', machine_option(opt, machine) + given.machine, '-m', opt.memory,
+    cmd = [qemu.binary(f'qemu-system-{target}', 'stock' if opt.stock else 'qemu'),
+           '-M', machine_option(opt, machine) + given.machine, '-m', opt.memory,
            '-smp', opt.smp, '-nographic', '-no-reboot', '-kernel', kernel.image, '-initrd', initrd,
-           '-append', append, *given.args]
-    if opt.cpu or cpu:
-        cmd += ['-cpu', opt.cpu or cpu]
+           '-append', append, *given.args, *(['-cpu', opt.cpu or cpu] if opt.cpu or cpu else [])]
     if opt.acpi:
-        if opt.arch != 'arm':
-            raise ui.Fail(f'--acpi is for arm; the {opt.arch} guest boots with its own firmware')
         cmd += uefi(scratch)
     if not any(a in ('-nic', '-netdev', '-net') for a in [*given.args, *opt.args]):
         cmd += ['-nic', 'none']
@@ -232,12 +224,10 @@ def started(opt, interactive=False, **kw):
             try:
                 yield child, messages, log, given
             finally:
-                if child.poll() is None:
-                    child.terminate()
+                child.terminate()
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     child.wait(10)
-                if child.poll() is None:
-                    child.kill()
+                child.kill()
                 messages.join()
                 messages.release()
 

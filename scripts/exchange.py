@@ -106,8 +106,6 @@ class Exchange:
             ui.say(f'gdb: target remote 127.0.0.1:{port}')
         if opt.repeatable:
             self.args += REPEATABLE
-        if opt.shares or opt.gets or opt.net or opt.ssh:
-            self.modules.add('virtio_pci', required=False)
         load = []
         for name, (data, arguments, required) in self.modules.order.items():
             self.put(f'/pmu/modules/{name}.ko', data)
@@ -123,34 +121,33 @@ class Exchange:
         path.write_bytes(data)
         self.files[target] = path
 
-    def device(self, name):
-        """Add a PCI device; on powernv each has a bus of its own."""
+    def device(self, name, driver):
+        """Add a PCI device, and the guest's driver; on powernv each has a bus of its own."""
+        for module_name in driver, 'virtio_pci':
+            self.modules.add(module_name, required=False)
         if self.opt.arch == 'power':
             name += f',bus=pcie.{self.slots}'
         self.slots += 1
         self.args += ['-device', name]
 
     def _get(self):
-        self.modules.add('virtio_console', required=False)
-        self.device('virtio-serial-pci,id=pmu-serial')
+        self.device('virtio-serial-pci,id=pmu-serial', 'virtio_console')
         self.args += ['-chardev', f'file,id={PORT},path={self.scratch}/get.tar',
                       '-device', f'virtserialport,bus=pmu-serial.0,chardev={PORT},name={PORT}']
         paths = shlex.join(path.lstrip('/') for path in self.opt.gets)
         self.finish.append(GET.replace('PORT', PORT).replace('PATHS', paths))
 
     def _share(self):
-        self.modules.add('virtiofs', required=False)
         self.sockets = tempfile.TemporaryDirectory(prefix='pmu-')    # a socket's path must be short
         self.machine = ',memory-backend=pmu-ram'
         self.args += ['-object', f'memory-backend-memfd,id=pmu-ram,share=on,size={self.opt.memory}']
         for n, target in enumerate(self.opt.shares):
             self.args += ['-chardev', f'socket,id=share{n},path={self.sockets.name}/{n}']
-            self.device(f'vhost-user-fs-pci,chardev=share{n},tag=share{n}')
+            self.device(f'vhost-user-fs-pci,chardev=share{n},tag=share{n}', 'virtiofs')
             at = shlex.quote(target)
             self.setup.append(f'mkdir -p {at} && mount -t virtiofs share{n} {at} || exit 1\n')
 
     def _net(self):
-        self.modules.add('virtio_net', required=False)
         forward = ''
         self.setup.append(NETWORK)
         if self.opt.ssh:
@@ -161,7 +158,7 @@ class Exchange:
             ui.say(f'ssh -p {port} -i {ui.show(key)} -o StrictHostKeyChecking=no '
                    '-o UserKnownHostsFile=/dev/null root@127.0.0.1')
         self.args += ['-netdev', f'user,id=net{forward}']
-        self.device('virtio-net-pci,netdev=net,romfile=')
+        self.device('virtio-net-pci,netdev=net,romfile=', 'virtio_net')
 
     @contextlib.contextmanager
     def running(self):

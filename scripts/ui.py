@@ -54,10 +54,9 @@ class Fail(Exception):
 
 def show(path):
     """A path as short as it can be: relative to the user's folder if below."""
-    try:        # a job of the build graph runs elsewhere than its user
-        return str(pathlib.Path(path).relative_to(os.environ.get('QEMU_PMU_CWD') or os.getcwd()))
-    except ValueError:
-        return str(path)
+    # A job of the build graph runs elsewhere than its user.
+    here, path = os.environ.get('QEMU_PMU_CWD') or os.getcwd(), pathlib.Path(path)
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def say(text):
@@ -129,10 +128,8 @@ def run(cmd, log=None, what=None, hint=None, on_line=None, **kw):
     lines = []
     LOGS.mkdir(parents=True, exist_ok=True)
     path = LOGS / log if log else None
-    with contextlib.ExitStack() as stack:
-        out = stack.enter_context(open(path, 'w')) if path else None
-        if out:
-            print('$', shlex.join(cmd), file=out, flush=True)
+    with open(path or os.devnull, 'w', buffering=1) as out, contextlib.ExitStack() as stack:
+        print('$', shlex.join(cmd), file=out)
         try:
             child = stack.enter_context(subprocess.Popen(
                 cmd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -143,9 +140,7 @@ def run(cmd, log=None, what=None, hint=None, on_line=None, **kw):
         stack.callback(stop, child)
         for line in child.stdout:
             lines.append(line.rstrip('\n'))
-            if out:
-                out.write(line)
-                out.flush()
+            out.write(line)
             if on_line:
                 on_line(lines[-1])
         if child.wait():
@@ -222,14 +217,11 @@ def try_lock(path):
 
 @contextlib.contextmanager
 def lock(path, what):
-    """Hold an exclusive lock; whoever has to wait for it sees our progress, which is in the file."""
+    """Hold an exclusive lock; our progress is in the file, for those who wait for it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle = try_lock(path)
-    if not handle:
-        handle = open(path, 'a+')
+    with try_lock(path) or open(path, 'a+') as handle:
         with Step(f'waiting for another pmu that is busy with {what}', path.read_text):
-            fcntl.flock(handle, fcntl.LOCK_EX)
-    with handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)      # at once if it is ours already
         Step.witnesses.append(handle)
         try:
             yield
