@@ -127,7 +127,7 @@ class Paths(argparse.Action):
 # -- commands ---------------------------------------------------------------
 
 PATHS = {'action': Paths, 'default': {}}
-MORE = {        # what commands.ini does not say
+MORE = {        # arguments of add_argument() that commands.ini does not have
     'bench --rounds': {'type': positive(int)},
     'boot --get': {'type': from_guest, 'dest': 'gets', **PATHS},
     'boot --initrd-add': {'type': at_path('--initrd-add'), 'dest': 'files', **PATHS},

@@ -22,7 +22,7 @@ STATE = ui.BUILD / 'rebase.json'
 
 
 def stopped_at():
-    """The number of the patch that git has stopped at, from 0; None if it has not."""
+    """The index of the patch at which git am has stopped; None if it has not."""
     number = pathlib.Path(git('rev-parse', '--absolute-git-dir', cwd=SRC)) / 'rebase-apply/next'
     return int(number.read_text()) - 1 if number.exists() else None
 

@@ -20,14 +20,12 @@ import ui
 class Snapshot:
     def __init__(self, opt, cmd, scratch):
         self.name = opt.arch
-        digest = hashlib.sha256()
-        for word in cmd:
-            digest.update(f'{word.replace(str(scratch), "")}\0'.encode())
-        for path in (cmd[0], cmd[cmd.index('-kernel') + 1]):
-            status = os.stat(path)
-            digest.update(f'{status.st_size} {status.st_mtime_ns}'.encode())
+        words = [word.replace(str(scratch), '') for word in cmd]
+        files = map(os.stat, (cmd[0], cmd[cmd.index('-kernel') + 1]))
+        words += [f'{status.st_size} {status.st_mtime_ns}' for status in files]
         with open(cmd[cmd.index('-initrd') + 1], 'rb') as handle:
-            digest.update(hashlib.file_digest(handle, 'sha256').digest())
+            digest = hashlib.file_digest(handle, 'sha256')
+        digest.update('\0'.join(words).encode())
         self.path = ui.BUILD / 'snapshots' / f'{opt.arch}-{digest.hexdigest()[:16]}'
         self.saved = self.path.exists()
 

@@ -157,7 +157,7 @@ def stage(commit):
 
 
 def am(*what, cwd=STAGE):
-    """Make commits of patches, merging where a place has changed; returns (success, output)."""
+    """Apply patches as commits, with a merge where one is needed; returns (success, output)."""
     if not what:
         return True, ''
     done = git('am', '-3', '--keep-non-patch', '--keep-cr', '--committer-date-is-author-date',

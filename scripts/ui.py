@@ -149,7 +149,7 @@ def run(cmd, log=None, what=None, hint=None, on_line=None, **kw):
 
 
 def call(cmd, **kw):
-    """Run a command that itself says what it does; returns its exit status."""
+    """Run a command that shows its own progress; returns its exit status."""
     child = subprocess.Popen(cmd, **kw)
     try:
         return child.wait()

@@ -94,6 +94,26 @@ class Bases(TreeTest):
         self.prepare()
         self.assertEqual((self.first_src / 'hw/misc/meson.build').read_text(), MERGED)
 
+    def test_two_conflicts(self):
+        """a rebase that goes on stops at the next conflict, and knows which patch is not needed"""
+        write(self.first_src, {'hw/arm/virt.c': 'edited\n'})
+        done = self.project.pmu('export', '--new-patch', 'hw/arm: edit it')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        second = '0002-hw-arm-edit-it.patch'
+        self.stock(FAR)
+        write(self.later, {'hw/arm/virt.c': 'other\n'})
+        one_line(self, self.pmu('rebase', '--qemu-src', self.later, ok=False), 1,
+                 f'patches/{PATCH_NAME} does not merge')
+        write(self.src, {'hw/misc/meson.build': RESOLVED})
+        one_line(self, self.pmu('rebase', '--continue', ok=False), 1,
+                 f'patches/{second} does not merge')
+        write(self.src, {'hw/arm/virt.c': 'other\n'})
+        self.pmu('rebase', '--continue')
+        self.assertEqual((self.root / 'patches/10.2' / second).read_bytes(), b'')
+        self.pmu('export')
+        self.assertIn("\n+system_ss.add(files('new.c'))\n", self.own.read_text())
+        self.assertEqual((self.root / 'patches/10.2' / second).read_bytes(), b'')
+
     def test_own_patch(self):
         """a later base takes the patch of its folder, and export removes one that is the same"""
         self.rebase(FAR)
