@@ -3,9 +3,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu rebase`: let git apply the series in the prepared source, and stop at conflicts.
 
-BUILD/rebase.json keeps the stock source, the series, and the patches of which nothing was left.
-At the end the source counts as prepared, and `pmu export` writes the patches that the base needs
-of its own.
+BUILD/rebase.json keeps the stock source and the series. At the end the source counts as prepared,
+and `pmu export` writes the patches that the base needs of its own.
 """
 
 import json
@@ -40,7 +39,7 @@ def start(qemu_src, discard):
         git('clean', '-qfd', cwd=SRC)
     tree.checkout(SRC, tree.overlay_commit(commit))
     patches = tree.series()
-    now = {'base': commit, 'version': version, 'source': source, 'not needed': [],
+    now = {'base': commit, 'version': version, 'source': source,
            'patches': [str(path.relative_to(ui.ROOT)) for path in patches]}
     ui.write(STATE, json.dumps(now))
     return now, *tree.am(*patches, cwd=SRC)
@@ -56,17 +55,23 @@ def resume():
     """Commit a conflict that was resolved, or skip its patch if nothing is left; go on."""
     if not STATE.exists():
         raise ui.Fail('there is no rebase to continue', "start one: './pmu rebase'")
-    now, number = json.loads(STATE.read_text()), stopped_at()
-    if number is None:
+    now = json.loads(STATE.read_text())
+    if stopped_at() is None:
         return now, True, ''                    # finished by hand
     if left := markers():
         raise ui.Fail(f'{ui.show(SRC / left[0])} has a conflict marker')
     git('add', '-A', cwd=SRC)
     needed = git('diff', '--cached', '--name-only', cwd=SRC)
-    if not needed:
-        now['not needed'].append(pathlib.Path(now['patches'][number]).name)
-        ui.write(STATE, json.dumps(now))
     return now, *tree.am('--continue' if needed else '--skip', cwd=SRC)
+
+
+def not_needed(now):
+    """The names of patches without a commit: git am makes none of what QEMU has already."""
+    names = [pathlib.Path(patch).name for patch in now['patches']]
+    # File names have the first 52 characters of a subject.
+    made = {subject[:52] for subject in
+            git('log', '--format=%f', f'{now["base"]}..HEAD', cwd=SRC).split()}
+    return [name for name in names if name[5:-6] not in made]
 
 
 def conflict(patch, out):
@@ -86,7 +91,7 @@ def rebase(qemu_src, go_on, discard):
         now, good, out = resume() if go_on else start(qemu_src, discard)
         if not good:
             conflict(now['patches'][stopped_at() or 0], out)
-        for name in now['not needed']:
+        for name in not_needed(now):
             ui.write(tree.folders(ui.BASE)[0] / name, '')
         tree.write_state(now['base'], git('rev-parse', 'HEAD', cwd=SRC), now['version'],
                          now['source'])

@@ -2,6 +2,7 @@
 """A second base: its own build folder and patches, and how the series gets there."""
 
 import shutil
+import subprocess
 
 from fixtures import FILES, MERGED, MESON, PATCH_NAME, QEMU, TreeTest, one_line, read, write
 
@@ -135,6 +136,23 @@ class Bases(TreeTest):
         self.assertEqual(self.own.read_bytes(), b'')
         write(self.root, {'hw/misc/new.c': 'int newer;\n'})
         self.assertIn('with 0 patches', self.second().stderr)
+
+    def test_has_it(self):
+        """so is a patch that the second base has already, whole and at its place"""
+        self.stock(MERGED)
+        self.pmu('rebase', '--qemu-src', self.later)
+        self.assertEqual(self.own.read_bytes(), b'')
+        self.pmu('export')
+        self.assertEqual(self.own.read_bytes(), b'')
+        self.assertIn("('new.c')", (self.src / 'hw/misc/meson.build').read_text())
+
+    def test_skipped(self):
+        """so is one that was skipped by hand when it did not merge"""
+        self.rebase(FAR)
+        subprocess.run(['git', 'am', '--skip'], cwd=self.src, check=True, capture_output=True)
+        self.pmu('rebase', '--continue')
+        self.assertEqual(self.own.read_bytes(), b'')
+        self.pmu('export')
 
     def test_verify(self):
         """verify checks the second base's own patches: strict, listed, the same when exported"""
