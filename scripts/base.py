@@ -45,7 +45,15 @@ def source_package(name):
     if all((folder / name).is_file() for name in known['sha256']):
         dsc = folder / known['dsc']
     else:
-        dsc = debian.Apt(known['suite'], 'amd64').source(known['package'])
+        try:
+            dsc = debian.Apt(known['suite'], 'amd64').source(known['package'])
+        except ui.Fail as fail:
+            if 'Unable to find a source package' not in str(fail):
+                raise
+            raise ui.Fail(f"Debian's {known['suite']} has no source of QEMU {known['version']}",
+                          'give it once: ./pmu prepare '
+                          f'{f"--base {name} " if name != next(iter(bases())) else ""}'
+                          f'--qemu-src qemu-{known["version"]}.tar.xz')
     if dsc.name == known['dsc']:
         with ui.Step('checksums of the QEMU source'):
             for name, checksum in known['sha256'].items():

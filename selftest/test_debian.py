@@ -36,6 +36,15 @@ def main(_):
 ui.main(main)
 '''
 
+SOURCE = '''
+import functools, sys
+sys.path.insert(0, 'scripts')
+import base, debian, ui
+url, branch = sys.argv[1:]
+debian.Apt = functools.partial(debian.Apt, archive=url, trusted=True)
+ui.main(lambda _: base.source_package(branch))
+'''
+
 
 class Download(unittest.TestCase):
     def setUp(self):
@@ -233,6 +242,19 @@ class Download(unittest.TestCase):
         done = self.project.run('scripts/step.py', 'prepare', self.project.top / 'stamp')
         one_line(self, done, 1, 'bad checksum', 'qemu.tar.xz', 'run it again')
         self.assertEqual([p.name for p in folder.iterdir()], ['qemu_10.0.13.dsc'])
+
+    def test_source_gone(self):
+        """a QEMU source that the archive does not have: the line says how to give another"""
+        self.archive.source('qemu', '9.0')
+        write(self.project.root, {'bases.toml': ''.join(
+            f'["{branch}"]\nversion = "{branch}.2"\nsuite = "tiny"\npackage = "qemu=1:{branch}.2"\n'
+            f'dsc = "qemu.dsc"\n["{branch}".sha256]\n"qemu.dsc" = "0"\n'
+            for branch in ('10.0', '10.2'))})
+        for branch, option in (('10.0', ''), ('10.2', '--base 10.2 ')):
+            with self.subTest(branch):
+                done = self.project.run('-c', SOURCE, self.server.url, branch)
+                one_line(self, done, 1, f"Debian's tiny has no source of QEMU {branch}.2",
+                         f'./pmu prepare {option}--qemu-src qemu-{branch}.2.tar.xz')
 
 
 def running(text):
