@@ -3,12 +3,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu test --coverage`: a QEMU with gcov, the qtests, and a table of lines and branches."""
 
-import collections
-import concurrent.futures
 import json
 import os
-import pathlib
-import subprocess
+import shutil
 
 import qemu
 import tree
@@ -36,74 +33,59 @@ def objects():
             yield path
 
 
-def gcov(path):
-    """[{file, lines}] of one object, as gcov says."""
-    done = subprocess.run(['gcov', '--json-format', '--stdout', '--branch-probabilities', path],
-                          cwd=qemu.folder(KIND), capture_output=True, text=True)
-    return [entry for line in done.stdout.splitlines() if line.startswith('{')
-            for entry in json.loads(line)['files']]
+def gcovr(scratch):
+    """[{file, lines}] of all objects together, as gcovr says."""
+    for path in objects():          # of all objects, it takes minutes
+        copy = scratch / path.relative_to(qemu.folder(KIND))
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        for suffix in '.gcda', '.gcno':
+            shutil.copy(path.with_suffix(suffix), copy.with_suffix(suffix))
+    data = scratch / 'coverage.json'
+    ui.run(['gcovr', '-r', tree.SRC, '--object-directory', qemu.folder(KIND), '-j', os.cpu_count(),
+            '--json', data, scratch], 'gcovr.log')
+    files = json.loads(data.read_text())['files']
+    for entry in files:             # older ones have lines without code, too
+        entry['lines'] = [line for line in entry['lines'] if not line.get('gcovr/noncode')]
+    return files
 
 
-def merge(entries, names):
-    """{name: {line: [times executed, [times of each branch]]}} of several objects' entries.
-
-    A line of several objects, one for each target, counts as executed if one of them was;
-    so does each of its branches.
-    """
-    found = collections.defaultdict(dict)
-    for entry in entries:
-        parts = pathlib.PurePath(entry['file']).parts
-        name = next((n for i in range(len(parts)) if (n := '/'.join(parts[i:])) in names), None)
-        for line in entry['lines'] if name else ():
-            seen = found[name].setdefault(line['line_number'], [0, []])
-            branches = [b['count'] for b in line['branches']]
-            seen[0] += line['count']
-            if len(branches) == len(seen[1]):
-                branches = [a + b for a, b in zip(branches, seen[1])]
-            if len(branches) >= len(seen[1]):
-                seen[1] = branches
-    return found
+def share(flags):
+    return f'{100 * sum(flags) / len(flags):5.1f} %' if flags else '      -'
 
 
-def share(done, of):
-    return f'{100 * done / of:5.1f} %' if of else '      -'
-
-
-def table(found):
+def table(files):
     """Lines of the report: a file each, least executed first, all together last."""
-    rows = []
-    for name, lines in found.items():
-        branches = [count > 0 for _, each in lines.values() for count in each]
-        rows.append((sum(n > 0 for n, _ in lines.values()), len(lines), sum(branches),
-                     len(branches), name))
+    rows = [([line['count'] > 0 for line in entry['lines']],
+             [branch['count'] > 0 for line in entry['lines'] for branch in line['branches']],
+             entry['file']) for entry in files]
+    rows.sort(key=lambda row: sum(row[0]) / max(len(row[0]), 1))
+    rows.append((sum((row[0] for row in rows), []), sum((row[1] for row in rows), []), 'all'))
     yield f'{"lines":>7} {"branches":>9}  file'
-    for lines, of_lines, branches, of_branches, name in sorted(
-            rows, key=lambda row: row[0] / max(row[1], 1)):
-        yield f'{share(lines, of_lines)}   {share(branches, of_branches)}  {name}'
-    sums = [sum(row[i] for row in rows) for i in range(4)]
-    yield f'{share(*sums[:2])}   {share(*sums[2:])}  all'
+    for lines, branches, name in rows:
+        yield f'{share(lines)}   {share(branches)}  {name}'
 
 
-def missed(found):
+def missed(files):
     """Lines of the report: what was not executed."""
-    for name in sorted(found):
-        for number, (count, branches) in sorted(found[name].items()):
-            if not count or 0 in branches:
-                yield f'{name}:{number}: ' + ('line' if not count else
-                                              f'{branches.count(0)} of {len(branches)} branches')
+    for entry in files:
+        for line in entry['lines']:
+            branches = [branch['count'] for branch in line['branches']]
+            if not line['count'] or 0 in branches:
+                what = 'line' if not line['count'] else \
+                    f'{branches.count(0)} of {len(branches)} branches'
+                yield f'{entry["file"]}:{line["line_number"]}: {what}'
 
 
-def is_code(name):
+def is_ours(name):
     return name.startswith(('accel/', 'hw/', 'target/', 'include/', 'pc-bios/')) \
         and name.endswith(('.c', '.h', '.inc'))
 
 
 def report():
     """Print the table; the list of what was missed goes to a file."""
-    names = {name for name in tree.overlay_files() if is_code(name)}
-    with ui.Step('gcov'), concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        entries = [entry for part in pool.map(gcov, objects()) for entry in part]
-    found = merge(entries, names)
+    names = {name for name in tree.overlay_files() if is_ours(name)}
+    with ui.Step('gcovr'), ui.scratch('coverage-') as scratch:
+        found = [entry for entry in gcovr(scratch) if entry['file'] in names]
     if not found:
         raise ui.Fail('gcov found nothing of ours', 'did the tests run?')
     lines = [*table(found)]

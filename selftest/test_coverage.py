@@ -1,55 +1,60 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`pmu test --coverage`: what is made of gcov's output."""
+"""`pmu test --coverage`: what is made of gcovr's output."""
 
+import json
+import pathlib
+import tempfile
 import unittest
+from unittest import mock
 
 import coverage
 import functional
+from fixtures import write
 
 
-def entry(path, *lines):
-    """As gcov prints it; a line is (number, times, times of each branch...)."""
-    return {'file': path, 'lines': [{'line_number': number, 'count': count,
+def entry(name, *lines):
+    """As gcovr says it; a line is (number, times, times of each branch...)."""
+    return {'file': name, 'lines': [{'line_number': number, 'count': count,
                                      'branches': [{'count': b} for b in branches]}
                                     for number, count, *branches in lines]}
 
 
-NAMES = {'hw/misc/a.c', 'target/arm/b.h'}
+FOUND = [entry('hw/misc/a.c', (1, 1), (2, 1, 1, 1), (3, 1), (4, 0, 0, 0)),
+         entry('target/arm/b.h', (1, 0)), entry('target/arm/c.h', (9, 2, 0, 2, 0))]
 
 
 class Coverage(unittest.TestCase):
-    def merge(self, *entries):
-        return coverage.merge(entries, NAMES)
-
-    def test_targets(self):
-        """a line or branch that one of two objects executes is executed"""
-        found = self.merge(entry('../../qemu/src/hw/misc/a.c', (7, 0, 0, 0), (8, 3)),
-                           entry('../../qemu/src/hw/misc/a.c', (7, 2, 2, 0), (8, 0)))
-        self.assertEqual(found, {'hw/misc/a.c': {7: [2, [2, 0]], 8: [3, []]}})
-        self.assertEqual([*coverage.missed(found)], ['hw/misc/a.c:7: 1 of 2 branches'])
-
-    def test_optimised(self):
-        """an object in which a line has fewer branches does not hide the other's"""
-        lines = (entry('hw/misc/a.c', (7, 1, 1, 0)), entry('hw/misc/a.c', (7, 4)))
-        for entries in lines, lines[::-1]:
-            self.assertEqual(self.merge(*entries)['hw/misc/a.c'][7], [5, [1, 0]])
-
-    def test_others(self):
-        """files of QEMU, also with an equal last part, are left out"""
-        self.assertEqual(self.merge(entry('../../qemu/src/hw/misc/other.c', (1, 1)),
-                                    entry('/usr/include/b.h', (1, 1))), {})
-
     def test_table(self):
         """shares are of each file and of all; the least executed file comes first"""
-        found = self.merge(entry('hw/misc/a.c', (1, 1), (2, 1, 1, 1), (3, 1), (4, 0, 0, 0)),
-                           entry('target/arm/b.h', (1, 0)))
-        self.assertEqual([line.split() for line in coverage.table(found)], [
+        self.assertEqual([line.split() for line in coverage.table(FOUND)], [
             ['lines', 'branches', 'file'],
             ['0.0', '%', '-', 'target/arm/b.h'],
             ['75.0', '%', '50.0', '%', 'hw/misc/a.c'],
-            ['60.0', '%', '50.0', '%', 'all']])
-        self.assertEqual([*coverage.missed(found)],
-                         ['hw/misc/a.c:4: line', 'target/arm/b.h:1: line'])
+            ['100.0', '%', '33.3', '%', 'target/arm/c.h'],
+            ['66.7', '%', '42.9', '%', 'all']])
+
+    def test_missed(self):
+        """what was not executed is a line, or branches of one that was"""
+        self.assertEqual([*coverage.missed(FOUND)],
+                         ['hw/misc/a.c:4: line', 'target/arm/b.h:1: line',
+                          'target/arm/c.h:9: 2 of 3 branches'])
+
+    def test_gcovr(self):
+        """gcovr gets the data of objects that can have code of ours; lines without code go"""
+        def run(cmd, log):
+            [data, folder] = cmd[-2:]
+            self.assertEqual({p.name for p in folder.rglob('*.gc*')}, {'x.c.gcda', 'x.c.gcno'})
+            lines = entry('hw/misc/a.c', (1, 1), (2, 0))
+            lines['lines'][1]['gcovr/noncode'] = True
+            write(folder, {data: json.dumps({'files': [lines]})})
+
+        with tempfile.TemporaryDirectory() as top, tempfile.TemporaryDirectory() as scratch, \
+                mock.patch('qemu.folder', lambda _: pathlib.Path(top)), \
+                mock.patch('tree.overlay_files', lambda: ['hw/misc/x.c']), \
+                mock.patch('ui.run', run):
+            write(top, {f'lib.p/{n}.c.{kind}': '' for n in 'xy' for kind in ('gcda', 'gcno')})
+            self.assertEqual(coverage.gcovr(pathlib.Path(scratch)),
+                             [entry('hw/misc/a.c', (1, 1))])
 
     def test_options(self):
         """--coverage and an option that it excludes: one line, status 2"""
