@@ -33,6 +33,7 @@ LIMIT = 900             # seconds for one run
 WORK = '/pmu/work'
 MODEL = 'Icelake-Server-v6'
 TRIPS = 'ipi 4'         # seconds
+FLASH = qemu.PNOR + 'pnv-pnor-imc.bin'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,28 +82,24 @@ def select(wanted, only):
 def command(config, scratch):
     """The QEMU command line of a configuration."""
     script = pathlib.Path(scratch) / 'run.sh'
-    files = {WORK: guest.SOURCES / 'bench.sh'}
-    if config.arch != 'x86':
-        script.write_text(
-            f"#!/bin/sh\n{config.command} sh -c 'echo @@work; sh {WORK}; echo @@done'\n"
-            if config.work else '#!/bin/sh\nperf --version\n')
-        flash = 'pc-bios/pnv-pnor/pnv-pnor-imc.bin'
-        drive = ['-drive', f'file={qemu.binary(flash)},format=raw,if=mtd,readonly=on'] \
-            if config.flash else []
-        return boot.command(boot.Options(
-            config.arch, smp='1', machine=config.machine, cpu=config.cpu, run=script, files=files,
-            stock=config.kind == 'stock', append='norandmaps',
-            args=['-seed', '1', *drive]), scratch)[0]
-    work = TRIPS if config.trips else f'sh {WORK}'
-    script.write_text('#!/bin/sh\necho 0 > /proc/sys/kernel/perf_cpu_time_max_percent\n'
-                      f'echo @@work\n{config.command} {work} && echo @@done\n')
-    cmd = boot.command(boot.Options(
-        'x86', smp='2' if config.trips else '1', cpu=MODEL + (config.pmu and f',pmu={config.pmu}'),
-        run=script,
+    cpu, append = config.cpu, 'norandmaps'
+    if config.arch == 'x86':
+        cpu = MODEL + (config.pmu and f',pmu={config.pmu}')
+        text = ('echo 0 > /proc/sys/kernel/perf_cpu_time_max_percent\necho @@work\n'
+                f'{config.command} {TRIPS if config.trips else f"sh {WORK}"} && echo @@done\n')
         # The watchdog would keep the PMU from being idle; the rest, that each run is the same.
-        append='nmi_watchdog=0 nokaslr norandmaps', files=files,
-        args=['-seed', '1', *config.args]), scratch)[0]
-    cmd[0] = str(qemu.binary('qemu-system-x86_64', config.kind))
+        append = f'nmi_watchdog=0 nokaslr {append}'
+    elif config.work:
+        text = f"{config.command} sh -c 'echo @@work; sh {WORK}; echo @@done'\n"
+    else:
+        text = 'perf --version\n'
+    script.write_text(f'#!/bin/sh\n{text}')
+    drive = ['-drive', f'file={qemu.binary(FLASH)},format=raw,if=mtd,readonly=on'] * config.flash
+    cmd = boot.command(boot.Options(
+        config.arch, smp='2' if config.trips else '1', machine=config.machine, cpu=cpu, run=script,
+        files={WORK: guest.SOURCES / 'bench.sh'}, stock=config.kind == 'stock', append=append,
+        args=['-seed', '1', *drive, *config.args]), scratch)[0]
+    cmd[0] = str(qemu.binary(pathlib.Path(cmd[0]).name, config.kind))
     return cmd
 
 

@@ -3,41 +3,39 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu bench power`: host CPU time of a guest's boot and work, and of posting."""
 
+import functools
 import subprocess
 
 import boot
 import qemu
 import ui
-from bench import STOCK, Config, compare, running, select
+from bench import STOCK, Config, running
 
-MACHINES = 'powernv9', 'powernv10'
+MACHINES = {'powernv9': 'CPM_CS_INST_USER', 'powernv10': 'CPM_ADJUNCT_INST'}     # and an event
 CORES = 24              # of a chip that posts all of them
 PAGES, PAGE = 0x2000000, 0x10000
 STEP = 10 ** 10         # nanoseconds of virtual time in which they do
 
 
-def boots(machine):
-    """What boots are compared with, and what is compared.
+def comparisons():
+    """(title, reference, what is compared with it)
 
     The stock QEMU has no image of the flash unless it is given one, which firmware then reads:
-    that takes time of its own.
+    that takes time of its own. For work, speeds of 0.95 and 0.90 are targets.
     """
-    flash = Config('stock, with flash', 'stock', arch='power', machine=machine, flash=True)
-    return ((Config(STOCK.name, 'stock', arch='power', machine=machine),
-             (Config('imc=off', arch='power', machine=f'{machine},imc=off', target=1.01), flash)),
-            (flash, (Config('imc=on', arch='power', machine=f'{machine},imc=on', target=1.02),)))
-
-
-def works(machine):
-    """The same for work: speeds of 0.95 and 0.90 are targets."""
-    event = {'powernv9': 'CPM_CS_INST_USER', 'powernv10': 'CPM_ADJUNCT_INST'}[machine]
-    common = {'arch': 'power', 'machine': f'{machine},imc=on', 'work': True}
     record = 'perf record -q -c 1 -o /tmp/data -e trace_imc/trace_cycles/'
-    return Config('imc=on, idle', **common), (
-        Config('core_imc', command=f'perf stat -a -e core_imc/{event}/', target=1.053, **common),
-        Config('trace_imc', command=f'{record} -a', target=1.111, threads_target=1.15, **common),
-        Config('thread_imc', command=f'perf stat -e thread_imc/{event}/', **common),
-    )
+    for machine, event in MACHINES.items():
+        stock = functools.partial(Config, kind='stock', arch='power', machine=machine)
+        off = Config('imc=off', arch='power', machine=f'{machine},imc=off', target=1.01)
+        on = functools.partial(Config, arch='power', machine=f'{machine},imc=on')
+        work = functools.partial(on, work=True)
+        flash = stock('stock, with flash', flash=True)
+        yield f'Boot of {machine}', stock(STOCK.name), (off, flash)
+        yield f'Boot of {machine}', flash, (on('imc=on', target=1.02),)
+        yield f'Work on {machine}', work('imc=on, idle'), (
+            work('core_imc', command=f'perf stat -a -e core_imc/{event}/', target=1.053),
+            work('trace_imc', command=f'{record} -a', target=1.111, threads_target=1.15),
+            work('thread_imc', command=f'perf stat -e thread_imc/{event}/'))
 
 
 def post_scoms(machine, core):
@@ -85,30 +83,17 @@ def posts(machine):
     return (busy - idle) * 1e6 / (STEP / 10 ** 6)
 
 
-def comparisons():
-    """(title, reference, what is compared with it)"""
+def posting():
     for machine in MACHINES:
-        for reference, wanted in boots(machine):
-            yield f'Boot of {machine}', reference, wanted
-        yield f'Work on {machine}', *works(machine)
+        print(f'Posting {CORES} cores of {machine}: {posts(machine):.1f} us of host CPU time '
+              'in a millisecond (target: 50)', flush=True)
 
 
-def names():
-    """The rows that can be chosen."""
-    found = [config.name for _, _, wanted in comparisons() for config in wanted]
-    return [*dict.fromkeys(found), 'posting', 'loads']
+def loads():
+    with ui.scratch('bench-') as scratch:
+        script = scratch / 'run.sh'
+        script.write_text('#!/bin/sh\nimc loads 100\n')
+        boot.run(boot.Options('power', smp='1', run=script))
 
 
-def run(rounds, only):
-    for title, reference, wanted in comparisons():
-        if wanted := select(wanted, only):
-            compare(rounds, title, reference, wanted)
-    if not only or 'posting' in only:
-        for machine in MACHINES:
-            print(f'Posting {CORES} cores of {machine}: {posts(machine):.1f} us of host CPU time '
-                  'in a millisecond (target: 50)', flush=True)
-    if not only or 'loads' in only:
-        with ui.scratch('bench-') as scratch:
-            script = scratch / 'run.sh'
-            script.write_text('#!/bin/sh\nimc loads 100\n')
-            boot.run(boot.Options('power', smp='1', run=script))
+OTHERS = {'posting': posting, 'loads': loads}       # rows that are no comparisons

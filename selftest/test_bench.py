@@ -12,9 +12,11 @@ from unittest import mock
 
 import bench
 import bench_power
-import bench_x86
 import benchmarks
 import ui
+
+[X86] = benchmarks.x86()
+CONFIGS, NAMES = X86[2], benchmarks.rows('x86')
 
 
 class Table(unittest.TestCase):
@@ -86,21 +88,21 @@ class Table(unittest.TestCase):
 
 class Select(unittest.TestCase):
     def names(self, *only):
-        return [config.name for config in bench.select(bench_x86.configs(), only)]
+        return [config.name for config in bench.select(CONFIGS, only)]
 
     def test_needs(self):
         """a row comes with those that it needs, in their order"""
-        self.assertEqual(self.names(), bench_x86.names())
+        self.assertEqual(self.names(), NAMES)
         self.assertEqual(self.names('ipi', 'off'), ['off', 'ipi'])
         self.assertEqual(self.names('sampling'), ['counting', 'sampling', 'cpu-clock'])
-        for config in bench_x86.configs():
+        for config in CONFIGS:
             names = self.names(config.name)
             self.assertIn(config.above or config.name, names)
             if '{period}' in config.command:
                 # It is sampled with the period of the row just before.
-                before = bench_x86.names()[bench_x86.names().index(config.name) - 1]
+                before = NAMES[NAMES.index(config.name) - 1]
                 self.assertIn(before, names)
-                self.assertRegex(bench_x86.configs()[bench_x86.names().index(before)].command,
+                self.assertRegex(CONFIGS[NAMES.index(before)].command,
                                  'count|topdown')
 
     def test_benchmarks(self):
@@ -127,7 +129,7 @@ class Run(unittest.TestCase):
         with tempfile.TemporaryDirectory() as top, \
                 mock.patch.object(ui, 'LOGS', pathlib.Path(top)), \
                 mock.patch('bench.pairs', pairs), contextlib.redirect_stdout(out):
-            bench_x86.run(rounds, [])
+            bench.compare(rounds, *X86)
         return out.getvalue()
 
     def test_turns(self):
@@ -146,12 +148,12 @@ class Run(unittest.TestCase):
                 {'cycles': cycles[config.command]} if config.command in cycles \
                 and not config.trips else {}
             # In the second round the host is slower
-            work = 8.0 if len(order) <= len(bench_x86.configs()) else 10.0
+            work = 8.0 if len(order) <= len(CONFIGS) else 10.0
             return [(bench.Run(2.0, counts=counts, work=work), bench.Run(1.0)),
                     (bench.Run(4.0, counts=counts, work=work), bench.Run(2.0))]
 
         out = self.compare(3, pairs)
-        names = bench_x86.names()
+        names = NAMES
         self.assertEqual(order, names * 3)
         self.assertEqual(len(set(names)), len(names))
         self.assertEqual(out.count('medians of 6 pairs'), 2)
@@ -178,7 +180,7 @@ class Run(unittest.TestCase):
                     mock.patch.object(ui, 'LOGS', pathlib.Path(top)), \
                     mock.patch('bench.pairs', pairs), contextlib.redirect_stdout(out), \
                     self.assertRaises(type(stop) if isinstance(stop, Exception) else stop):
-                bench_x86.run(1, [])
+                bench.compare(1, *X86)
             rows = [line.split()[0] for line in out.getvalue().splitlines()[2:]]
             self.assertEqual(rows, ['off', 'idle', 'counting', 'sampling'])
             self.assertEqual(rows, done)
