@@ -13,6 +13,7 @@ import hashlib
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import time
 
@@ -21,6 +22,7 @@ import ui
 KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 OFFLINE = ('check that apt can reach a Debian archive ("apt-get update"), then run it again; '
            'finished downloads are kept')
+AGAIN = 'the damaged file was removed; run it again to fetch it anew'
 
 # What apt says if an index has not the size or the sum that is signed: a point release reaches a
 # mirror in parts
@@ -48,8 +50,7 @@ class Apt:
     """apt with its own lists, its own (empty) dpkg status and its own cache."""
 
     def __init__(self, suite, arch, archive=None, trusted=False):
-        self.name = f'{suite}-{arch}'
-        self.dir = ui.CACHE / 'apt' / self.name
+        self.dir = ui.CACHE / 'apt' / f'{suite}-{arch}'
         self.debs = ui.CACHE / 'packages'
         self.suite, self.arch = suite, arch
         self.archive, self.trusted = archive, trusted
@@ -60,7 +61,6 @@ class Apt:
             raise ui.Fail('this host has no apt-get', 'supported hosts are Debian 12 and 13')
         for sub in ('lists/partial', 'archives/partial'):
             (self.dir / sub).mkdir(parents=True, exist_ok=True)
-        self.debs.mkdir(parents=True, exist_ok=True)
         ui.write(self.dir / 'status', '')
         host = subprocess.run(['apt-config', 'dump'], capture_output=True, text=True).stdout
         keep = [l for l in host.splitlines() if re.match(r'Acquire::(?!IndexTargets|Languages)', l)]
@@ -116,11 +116,8 @@ class Apt:
         """Fetch the index under dists/`suite`; returns the file that names this source."""
         sources = self.dir / 'sources.new'
         ui.write(sources, self._sources(suite))
-        lines = self._apt('update', '-o', f'Dir::Etc::sourcelist={sources}', *options,
-                          what='apt-get update')
-        bad = [l for l in lines if l.startswith(('E:', 'Err:', 'W: Failed'))]
-        if bad:
-            raise ui.Fail(f'apt-get update failed: {bad[-1]}', OFFLINE, ui.LOGS / 'apt.log')
+        self._apt('update', '--error-on=any', '-o', f'Dir::Etc::sourcelist={sources}', *options,
+                  what='apt-get update')
         return sources
 
     def _names(self, suite):
@@ -153,34 +150,34 @@ class Apt:
 
     def closure(self, *names):
         """The packages that installing `names` on an empty system would bring."""
+        self.update()
         try:
             lines = self._apt('-s', 'install', *names, what=f'resolving {" ".join(names)}')
+            found = [l.split()[1] for l in lines if l.startswith('Inst ')]
+            unknown = [name for name in names if name not in found]     # taken for a pattern
         except ui.Fail as fail:
-            unknown = re.search(r"Unable to locate package (\S+)|Package '(.*)' has no", str(fail))
+            unknown = re.findall(r"(?<=Unable to locate package )\S+|(?<=Package ').*(?=' has no)",
+                                 str(fail))
             if not unknown:
                 raise
-            self._unknown(unknown[1] or unknown[2])
-        found = [l.split()[1] for l in lines if l.startswith('Inst ')]
-        for name in names:
-            if name not in found:       # apt takes an unknown name for a pattern
-                self._unknown(name)
+        if unknown:
+            raise ui.Fail(f'there is no package {unknown[0]} in Debian {self.suite} '
+                          f'({self.arch}, main)', 'check its name')
         return found
 
-    def _unknown(self, name):
-        raise ui.Fail(f'there is no package {name} in Debian {self.suite} ({self.arch}, main)',
-                      'check its name')
+    def _cache(self, *args):
+        self.update()
+        return subprocess.run(['apt-cache', *args], env=self.env, capture_output=True,
+                              text=True).stdout
 
     def dependencies(self, package, pattern):
         """The dependencies of a package whose names match."""
-        out = subprocess.run(['apt-cache', 'depends', package], env=self.env,
-                             capture_output=True, text=True).stdout
-        return [n for n in re.findall(r'Depends: (\S+)', out) if re.fullmatch(pattern, n)]
+        return [name for name in re.findall(r'Depends: (\S+)', self._cache('depends', package))
+                if re.fullmatch(pattern, name)]
 
     def names(self, prefix):
         """Packages of the index whose names begin so."""
-        out = subprocess.run(['apt-cache', 'pkgnames', prefix], env=self.env, capture_output=True,
-                             text=True).stdout
-        return set(out.split())
+        return set(self._cache('pkgnames', prefix).split())
 
     def fetch_version(self, version, *names, what):
         """As fetch(), of one version, which the archive may no longer have, but our cache."""
@@ -193,15 +190,18 @@ class Apt:
             return have
 
     def _fetch(self, args, folder, what):
-        """Download what apt-get with these arguments would; returns the file names.
+        """Download what apt-get with these arguments would; returns the files.
 
         If that fails, the index may be older than the archive: once more with a new one.
         """
-        try:
-            return self._fetch_once(args, folder, what)
-        except ui.Fail:
-            self._refresh(max_age_days=0)
-            return self._fetch_once(args, folder, what)
+        with ui.lock(ui.CACHE / 'lock', 'a download'):
+            self._refresh()
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                return self._fetch_once(args, folder, what)
+            except ui.Fail:
+                self._refresh(max_age_days=0)
+                return self._fetch_once(args, folder, what)
 
     def _fetch_once(self, args, folder, what):
         files = [shlex.split(l) for l in self._apt('--print-uris', *args, what=what)
@@ -210,51 +210,45 @@ class Apt:
         def size(name):
             return (folder / name).stat().st_size if (folder / name).is_file() else 0
 
-        todo = []
-        for uri, name, total, checksum in files:
-            if size(name) >= int(total):
+        # "apt-get download" would start over where this resumes.
+        cmd, todo, total = ['/usr/lib/apt/apt-helper', 'download-file'], [], 0
+        for uri, name, length, checksum in files:
+            if size(name) >= int(length):
                 kind, _, wanted = checksum.partition(':')
                 if digest(folder / name, kind.lower()) == wanted:
                     continue
                 (folder / name).unlink()        # not the beginning of it, but damaged
-            todo.append((uri, name, total, checksum))
-        # "apt-get download" would start over where this resumes.
-        cmd = ['/usr/lib/apt/apt-helper', 'download-file']
-        for uri, name, _, checksum in todo:
             cmd += [uri, folder / name, checksum]
+            todo.append(name)
+            total += int(length) / 1e6
         if todo:
-            total = sum(int(f[2]) for f in todo)
-            ui.need_room(folder, total / 1e6 + 10)
-            with ui.Step(f'download {what}, {total / 1e6:.1f} MB',
-                         lambda: f'({sum(size(f[1]) for f in todo) / 1e6:.1f} MB so far)'):
+            ui.need_room(folder, total + 10)
+            with ui.Step(f'download {what}, {total:.1f} MB',
+                         lambda: f'({sum(map(size, todo)) / 1e6:.1f} MB so far)'):
                 ui.run(cmd, 'download.log', f'downloading {what}', OFFLINE, env=self.env)
-        return [f[1] for f in files]
+        return [folder / name for _, name, _, _ in files]
 
     def fetch(self, *names, what=None):
         """Download packages; returns their .deb files."""
-        with ui.lock(ui.CACHE / 'lock', 'a download'):
-            self._refresh()
-            found = self._fetch(['download', *names], self.debs, what or ' '.join(names))
-        return [self.debs / name for name in found]
+        return self._fetch(['download', *names], self.debs, what or ' '.join(names))
 
     def source(self, package):
         """Download a source package; returns the path of its .dsc."""
-        folder = ui.CACHE / 'source'
-        with ui.lock(ui.CACHE / 'lock', 'a download'):
-            self._refresh()
-            folder.mkdir(parents=True, exist_ok=True)
-            names = self._fetch(['source', package], folder, f'source of {package}')
-        return next(folder / name for name in names if name.endswith('.dsc'))
+        found = self._fetch(['source', package], ui.CACHE / 'source', f'source of {package}')
+        return next(path for path in found if path.suffix == '.dsc')
 
 
-def unpack(deb, folder):
-    """Unpack a .deb's files below a folder: no root, no maintainer scripts."""
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        ui.run(['dpkg-deb', '-x', deb, folder], what=f'unpacking {deb.name}')
-    except ui.Fail as fail:
-        deb.unlink(missing_ok=True)
-        raise ui.Fail(str(fail), 'the damaged file was removed; run it again to fetch it anew')
+def unpacked(debs, folder):
+    """A folder with the files of these packages, and no others: no root, no maintainer scripts."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for deb in debs:
+        try:
+            ui.run(['dpkg-deb', '-x', deb, folder], what=f'unpacking {deb.name}')
+        except ui.Fail as fail:
+            deb.unlink(missing_ok=True)
+            raise ui.Fail(str(fail), AGAIN)
+    return folder
 
 
 def digest(path, kind='sha256'):
@@ -268,5 +262,4 @@ def verify(path, expected):
     if found != expected:
         path.unlink()
         raise ui.Fail(f'bad checksum of {ui.show(path)}: SHA-256 {found[:16]}... '
-                      f'instead of {expected[:16]}...',
-                      'the damaged file was removed; run it again to fetch it anew')
+                      f'instead of {expected[:16]}...', AGAIN)

@@ -61,12 +61,9 @@ def virtiofsd():
     with ui.lock(ui.BUILD / 'virtiofsd.lock', 'unpacking virtiofsd'):
         if not where.is_dir():
             apt = debian.Apt(guest.SUITE, 'amd64')
-            apt.update()
             needs = [p for p in apt.closure('virtiofsd') if p.startswith(('lib', 'virtiofsd'))]
-            scratch = ui.BUILD / 'virtiofsd.part'
-            shutil.rmtree(scratch, ignore_errors=True)
-            for deb in apt.fetch(*needs, what='virtiofsd'):
-                debian.unpack(deb, scratch)
+            scratch = debian.unpacked(apt.fetch(*needs, what='virtiofsd'),
+                                      ui.BUILD / 'virtiofsd.part')
             module.own_libc(scratch, 'usr/libexec/virtiofsd')
             scratch.rename(where)
     return where / 'usr/libexec/virtiofsd'

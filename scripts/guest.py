@@ -14,7 +14,6 @@ import hashlib
 import os
 import pathlib
 import re
-import shutil
 import stat
 import subprocess
 import tempfile
@@ -60,14 +59,7 @@ def elf_needs(path):
 
 def add_program(archive, root, name):
     """Add one program of an unpacked tree, and every library that it needs."""
-    paths, links = {}, {}
-    for folder, _, files in os.walk(root):
-        for file in files:
-            path = pathlib.Path(folder) / file
-            if '.so' in file and path.is_symlink():
-                links[file] = os.path.basename(os.readlink(path))
-            elif '.so' in file:
-                paths[file] = path
+    libraries = {path.name: path.resolve() for path in root.rglob('*.so*') if path.is_file()}
     archive.add(f'/usr/bin/{name}', (root / 'usr/bin' / name).read_bytes(), 0o755)
     interpreter, todo = elf_needs(root / 'usr/bin' / name)
     done = set()
@@ -80,11 +72,10 @@ def add_program(archive, root, name):
         if soname in done:
             continue
         done.add(soname)
-        real = paths.get(soname) or paths.get(links.get(soname))
-        if not real:
+        if soname not in libraries:
             raise ui.Fail(f'{name} needs {soname}, which no fetched package has')
-        archive.add(f'/usr/lib/{soname}', real.read_bytes(), 0o755)
-        todo += elf_needs(real)[1]
+        archive.add(f'/usr/lib/{soname}', libraries[soname].read_bytes(), 0o755)
+        todo += elf_needs(libraries[soname])[1]
 
 
 def sources(arch):
@@ -120,17 +111,11 @@ def fetch(arch, folder):
     if (folder / 'root').is_dir():
         return
     apt = debian.Apt(SUITE, arch.debian)
-    apt.update()
     keep = [p for p in apt.closure('linux-perf', 'libc6')
             if re.match(r'lib|zlib', p) and not re.search(r'-(stdlib|minimal|common)$', p)]
     debs = apt.fetch('busybox-static', 'linux-perf', *keep, what=f'user space of {arch.debian}')
     with ui.Step(f'unpack the {arch.name} guest'):
-        scratch = folder / 'root.part'
-        for old in (scratch, folder / 'root'):
-            shutil.rmtree(old, ignore_errors=True)
-        for deb in debs:
-            debian.unpack(deb, scratch)
-        scratch.rename(folder / 'root')
+        debian.unpacked(debs, folder / 'root.part').rename(folder / 'root')
 
 
 def build(name):
@@ -177,14 +162,11 @@ def packages(name, wanted):
     path.parent.mkdir(parents=True, exist_ok=True)
     with ui.lock(path.with_name('lock'), f'the {name} guest'):
         if not path.exists():
-            apt.update()
             debs = apt.fetch(*apt.closure(*wanted), what=f'{", ".join(wanted)} ({apt.arch})')
             with ui.Step(f'unpack {", ".join(wanted)}'), \
                     tempfile.TemporaryDirectory(dir=path.parent) as scratch:
-                for deb in debs:
-                    debian.unpack(deb, pathlib.Path(scratch))
                 archive = Cpio()
-                archive.tree(scratch)
+                archive.tree(debian.unpacked(debs, pathlib.Path(scratch, 'root')))
                 ui.write(path, archive.bytes())
     return path
 

@@ -3,14 +3,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Find a kernel image by release and flavour, or in a tree of the user's, and its modules."""
 
-import contextlib
-import gzip
-import lzma
+import functools
 import pathlib
 import re
 import subprocess
 import tempfile
-import zlib
 from dataclasses import dataclass
 
 import debian
@@ -41,6 +38,12 @@ def folder(name, release='', flavour=''):
     return ui.BUILD / 'guest' / name / ('' if part == SUITE else part)
 
 
+def unpacked(path):
+    """A file's bytes, without the compression that it may have; none if it is damaged."""
+    done = subprocess.run(['zstd', '-dcqf', path], capture_output=True)
+    return b'' if done.returncode else done.stdout
+
+
 def check(path, arch):
     """Refuse a file that cannot be a kernel of this architecture."""
     path = pathlib.Path(path)
@@ -49,8 +52,7 @@ def check(path, arch):
     with open(path, 'rb') as handle:
         head = handle.read(0x400)
     if arch.name == 'arm' and head[:2] == b'\x1f\x8b':      # QEMU unpacks it
-        with contextlib.suppress(OSError, EOFError, zlib.error), gzip.open(path) as handle:
-            head = handle.read(0x400)
+        head = unpacked(path)[:0x400]
     if not any(re.match(pattern, head, re.DOTALL) for pattern, _ in arch.magic):
         kinds = ' or '.join(name for _, name in arch.magic)
         raise ui.Fail(f'--kernel {path} is not a kernel for {arch.debian} (no {kinds} header)',
@@ -101,7 +103,6 @@ def fetch(arch, where, suite, flavour=''):
     if (where / 'kernel').is_file() and (where / ORIGIN).is_file():
         return
     apt = debian.Apt(suite, arch.debian)
-    apt.update()
     package = apt.dependencies(meta(apt, arch, flavour), r'linux-image-\d.*')[0]
     binary = package.replace('linux-image', 'linux-binary')
     split = binary in apt.names(binary)
@@ -135,28 +136,16 @@ def tree(kernel, arch):
     mark = where / 'complete'
     with ui.lock(kernel.folder / 'tree.lock', f'modules of the {arch.name} kernel'):
         if not (mark.is_file() and mark.read_text() == release):
-            apt = debian.Apt(suite, arch.debian)
-            apt.update()
-            debs = apt.fetch_version(version, package, what=f'modules of kernel {release}')
+            debs = debian.Apt(suite, arch.debian).fetch_version(
+                version, package, what=f'modules of kernel {release}')
             with ui.Step(f'unpack the modules of kernel {release}'):
-                subprocess.run(['rm', '-rf', where], check=True)
-                for deb in debs:
-                    debian.unpack(deb, where)
+                debian.unpacked(debs, where)
             ui.write(mark, release)
     return where
 
 
 def module_name(path):
     return pathlib.Path(path).name.partition('.ko')[0].replace('-', '_')
-
-
-def module_data(path):
-    """A module's bytes, unpacked: guests need no decompressor."""
-    data = path.read_bytes()
-    kind = path.name.partition('.ko')[2]
-    if kind == '.zst':
-        return subprocess.run(['zstd', '-dcq'], input=data, capture_output=True, check=True).stdout
-    return {'.xz': lzma.decompress, '.gz': gzip.decompress}.get(kind, bytes)(data)
 
 
 def module_info(data, key):
@@ -171,26 +160,28 @@ class Modules:
     def __init__(self, kernel, arch):
         self.kernel, self.arch = kernel, arch
         self.order = {}         # name: (bytes, arguments, whether it must be loaded)
-        self.known, self.builtin = None, set()
 
-    def _index(self):
-        if self.known is None:
-            top = tree(self.kernel, self.arch)
-            with ui.Step(f'look for modules below {ui.show(top)}'):
-                self.known = {module_name(p): p for p in top.rglob('*.ko*')
-                              if re.search(r'\.ko(\.\w+)?$', p.name)}
-                self.builtin = {module_name(line) for path in top.rglob('modules.builtin')
-                                for line in path.read_text().splitlines()}
+    @functools.cached_property
+    def known(self):
+        top = tree(self.kernel, self.arch)
+        with ui.Step(f'look for modules below {ui.show(top)}'):
+            return {module_name(p): p for p in top.rglob('*.ko*')
+                    if re.search(r'\.ko(\.\w+)?$', p.name)}
+
+    @functools.cached_property
+    def builtin(self):
+        return {module_name(line)
+                for path in tree(self.kernel, self.arch).rglob('modules.builtin')
+                for line in path.read_text().splitlines()}
 
     def add(self, name, required=True):
         """A module of the kernel's own, by name."""
-        self._index()
         name = name.replace('-', '_')
-        if name in self.order or (name in self.builtin and name not in self.known):
+        if name in self.order:
             return
-        if name in self.known:
-            self._load(name, module_data(self.known[name]), '', required)
-        elif required:
+        if name in self.known:      # guests need no decompressor
+            self._load(name, unpacked(self.known[name]), '', required)
+        elif required and name not in self.builtin:
             raise ui.Fail(f'this kernel has no module {name}', f'its modules are below '
                           f'{ui.show(tree(self.kernel, self.arch))}')
 
@@ -210,7 +201,6 @@ class Modules:
         # crc32c_generic and crc32c_vpmsum, of which a CPU may not have the latter.
         soft = re.search(r'pre: ([^:]*)( post:|$)', module_info(data, 'softdep'))
         for other in soft[1].split() if soft else ():
-            self._index()
             for found in sorted(self.known):
                 if (found + '_').startswith(other.replace('-', '_') + '_'):
                     self.add(found, required=False)

@@ -56,28 +56,22 @@ def headers(arch, kernel):
         if not folder.is_dir():
             target, host = debian.Apt(suite, arch.debian), debian.Apt(suite, 'amd64')
             libraries = debian.Apt(suite.removesuffix('-backports'), 'amd64')
-            for apt in (target, host, libraries):
-                apt.update()
-            base = next(found[:n] for n in range(len(found), 0, -1)     # without the flavour
-                        if f'linux-headers-{found[:n]}-common' in target.names('linux-headers-'))
+            package = f'linux-headers-{found}'
+            [common] = target.dependencies(package, 'linux-headers-.*-common.*')
+            [kbuild] = target.dependencies(package, 'linux-kbuild-.*')
             try:
-                debs = target.fetch_version(version, f'linux-headers-{found}',
-                                            f'linux-headers-{base}-common',
+                debs = target.fetch_version(version, package, common,
                                             what=f'headers of kernel {found}')
             except ui.Fail as fail:
                 raise ui.Fail(str(fail), f'if the archive has a newer kernel by now, remove '
                               f'{ui.show(kernel.folder)}, which fetches that')
             what = 'programs that build kernel modules'
-            [kbuild] = target.dependencies(f'linux-headers-{found}', 'linux-kbuild-.*')
             debs += host.fetch(kbuild, what=what)
             needs = libraries.closure(*host.dependencies(kbuild, '(lib|zlib).*'))
             debs += libraries.fetch(*(p for p in needs if p.startswith(('lib', 'zlib'))), what=what)
             with ui.Step(f'unpack the headers of kernel {found}'):
-                scratch = folder.with_name(found + '.part')
-                for old in (scratch, *folder.parent.glob('*')):     # also of older kernels
-                    shutil.rmtree(old, ignore_errors=True)
-                for deb in debs:
-                    debian.unpack(deb, scratch)
+                shutil.rmtree(folder.parent, ignore_errors=True)    # of older kernels
+                scratch = debian.unpacked(debs, folder.with_name(found + '.part'))
                 for old in ('lib', 'lib64'):        # before Debian 13
                     if (scratch / old).is_dir():
                         shutil.copytree(scratch / old, scratch / 'usr' / old, symlinks=True,
@@ -100,25 +94,16 @@ def check_source(source):
     return source
 
 
-def source_files(folder):
-    """The sources below a folder, relative to it; not what make leaves there."""
-    found = {p.relative_to(folder) for p in folder.rglob('*') if p.is_file()}
-    return {p for p in found if (p.suffix in ('.c', '.h', '.S') or p.name in ('Kbuild', 'Makefile'))
-            and not p.name.endswith('.mod.c') and not any(n.startswith('.') for n in p.parts)}
-
-
 def copy_sources(source, scratch):
     """Make scratch hold the sources that `source` has; make's own files stay."""
     mark = scratch / '.source'
     if not mark.exists() or mark.read_text() != str(source):
         shutil.rmtree(scratch, ignore_errors=True)      # another module of the same name
-        scratch.mkdir(parents=True)
-        mark.write_text(str(source))
-    wanted = source_files(source)
-    for path in source_files(scratch) - wanted:
-        (scratch / path).unlink()
-    for path in wanted:                 # an unchanged file keeps its time, for make
-        ui.write(scratch / path, (source / path).read_bytes())
+        ui.write(mark, str(source))
+    # A file whose content is the same keeps its time, for make.
+    ui.run(['rsync', '--recursive', '--copy-links', '--checksum', '--delete', '--exclude=.*',
+            '--exclude=*.mod.c', '--include=*/', '--include=*.[chS]', '--include=Kbuild',
+            '--include=Makefile', '--exclude=*', f'{source}/', scratch])
 
 
 def environment():

@@ -81,10 +81,8 @@ def fetch_tools():
     where, stamp = ui.BUILD / 'python', ui.BUILD / 'python.stamp'
     if stamp.exists():
         return
-    scratch = ui.BUILD / 'python.unpacked'
-    for deb in debian.Apt('trixie', 'amd64').fetch('meson', 'python3-pycotap',
-                                                   what="Debian 13's meson"):
-        debian.unpack(deb, scratch)
+    scratch = debian.unpacked(debian.Apt('trixie', 'amd64').fetch(
+        'meson', 'python3-pycotap', what="Debian 13's meson"), ui.BUILD / 'python.unpacked')
     shutil.rmtree(where, ignore_errors=True)
     (scratch / 'usr/lib/python3/dist-packages').rename(where)
     shutil.rmtree(scratch)
@@ -96,9 +94,8 @@ def fetch_firmware():
     where = ui.BUILD / 'guest' / 'firmware'
     if (where / '.complete').exists():
         return where
-    scratch = ui.BUILD / 'firmware.unpacked'
-    for deb in debian.Apt('trixie', 'amd64').fetch(*FIRMWARE, what='firmware'):
-        debian.unpack(deb, scratch)
+    scratch = debian.unpacked(debian.Apt('trixie', 'amd64').fetch(*FIRMWARE, what='firmware'),
+                              ui.BUILD / 'firmware.unpacked')
     shutil.rmtree(where, ignore_errors=True)
     where.mkdir(parents=True)
     for sub in ('qemu', 'seabios', 'qemu-efi-aarch64'):

@@ -60,11 +60,9 @@ def fetch_libraries(arch):
         return
     release = re.search('VERSION_CODENAME=(.*)', pathlib.Path('/etc/os-release').read_text())[1]
     apt = debian.Apt(release, arch)
-    apt.update()
     debs = apt.fetch(*apt.closure(*LIBRARIES), what=f'libraries for {arch}')
-    for deb in debs:
-        if not deb.name.startswith('libc6-dev'):        # the cross compiler has its own
-            debian.unpack(deb, where)
+    # The cross compiler has a libc6-dev of its own.
+    debian.unpacked([deb for deb in debs if not deb.name.startswith('libc6-dev')], where)
     (where / '.complete').touch()
 
 

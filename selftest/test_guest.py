@@ -211,8 +211,8 @@ class Packages(Temporary):
                         fetch=mock.Mock(side_effect=lambda *names, what: names))
         with mock.patch.multiple(ui, BUILD=self.top, CACHE=self.top, LOGS=self.top / 'logs'), \
                 mock.patch('debian.Apt', return_value=apt), \
-                mock.patch('debian.unpack',
-                           lambda deb, folder: write(folder, {f'usr/bin/{deb}': deb})):
+                mock.patch('debian.unpacked', lambda debs, folder: write(
+                    folder, {f'usr/bin/{deb}': deb for deb in debs}) or folder):
             path = guest.packages('x86', ['b', 'a'])
             self.assertEqual({n for n, m, *_ in parse(path.read_bytes()) if stat.S_ISREG(m)},
                              {'usr/bin/a', 'usr/bin/b', 'usr/bin/lib'})
