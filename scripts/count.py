@@ -31,19 +31,13 @@ def run(command):
     """Run a command; returns (its exit status, {name: count})."""
     files, inside = topdown.program(command)
     script = f'''command -v {shlex.quote(inside[0])} > /dev/null || refuse program
-perf stat -j -e {",".join(EVENTS.values())} -o /tmp/count -- {shlex.join(inside)}
-status=$?
-echo "{topdown.MARK} begin"
-cat /tmp/count
-echo "{topdown.MARK} end"
+perf_stat -e {",".join(EVENTS.values())} -- {shlex.join(inside)}
 exit $status
 '''
     # The stack's place decides which way some functions go; the watchdog takes a counter.
     status, output = topdown.run_in_guest(script, cpu=CPU, files=files,
                                           append='norandmaps nmi_watchdog=0')
-    if output.refused:
-        what, hint = topdown.REFUSED[output.refused]
-        raise ui.Fail(what.format(command=command), hint)
+    output.check(command=command)
     found = [event for line in sum(output.parts, []) if line.startswith('{')
              if (event := json.loads(line))['counter-value'][0].isdigit()]
     if len(found) != len(EVENTS):

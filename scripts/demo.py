@@ -21,20 +21,22 @@ class Seen(list):
         self.append(line)
 
 
+def booted(seen, name, what, **options):
+    """Run the demo's script in a guest; returns its exit status."""
+    graph('qemu', f'guest-{name}')
+    print(f"Booting Debian's unmodified {what}.\n", flush=True)
+    return boot.run(boot.Options(name, run=ui.ROOT / f'guest/{name}/demo.sh', **options), seen)
+
+
 def arm(seen):
-    graph('qemu', 'guest-arm')
-    print("Booting Debian's unmodified arm64 kernel on -M virt,pmcu=on.\n", flush=True)
-    return boot.run(boot.Options(
-        'arm', smp='8,sockets=2,clusters=2,cores=2', cpu='max,pmu-counters=8',
-        run=ui.ROOT / 'guest/arm/demo.sh',
-        args=['-global', 'hisi-pmcu.synthetic-events=0x40-0x41=rate:250,0x42=hash']), seen)
+    return booted(
+        seen, 'arm', 'arm64 kernel on -M virt,pmcu=on', smp='8,sockets=2,clusters=2,cores=2',
+        cpu='max,pmu-counters=8',
+        args=['-global', 'hisi-pmcu.synthetic-events=0x40-0x41=rate:250,0x42=hash'])
 
 
 def x86(seen):
-    graph('qemu', 'guest-x86')
-    cpu = boot.MACHINES['x86'][2]
-    print(f"Booting Debian's unmodified amd64 kernel on -cpu {cpu}.\n", flush=True)
-    status = boot.run(boot.Options('x86', run=ui.ROOT / 'guest/x86/demo.sh'), seen)
+    status = booted(seen, 'x86', f'amd64 kernel on -cpu {boot.MACHINES["x86"][2]}')
     print(flush=True)
     return slots(seen) or status
 
@@ -64,12 +66,9 @@ def print_bars(parts):
 
 
 def power(seen):
-    graph('qemu', 'guest-power')
-    print("Booting Debian's unmodified skiboot and ppc64el kernel on -M powernv9,imc=on.\n",
-          flush=True)
-    status = boot.run(boot.Options(
-        'power', smp='2,sockets=2,cores=1,threads=1', run=ui.ROOT / 'guest/power/demo.sh',
-        args=['-global', 'pnv-imc.nest-synthetic=demo']), seen)
+    status = booted(seen, 'power', 'skiboot and ppc64el kernel on -M powernv9,imc=on',
+                    smp='2,sockets=2,cores=1,threads=1',
+                    args=['-global', 'pnv-imc.nest-synthetic=demo'])
     return 0 if all([nest_rules(seen), core_rules(seen)]) else status or 1
 
 
@@ -78,11 +77,22 @@ def verdict(good, rule):
     return good
 
 
+def nest(lines):
+    """([(chip, count, event)], [seconds]), as perf says"""
+    return ([(int(m[1]), int(m[2]), m[3]) for line in lines
+             if (m := re.match(r'S(\d+)\s+1\s+(\d+)\s+(\S+)', line))],
+            [float(m[1]) for line in lines if (m := re.match(r'\s+([\d.]+) seconds time', line))])
+
+
+def samples(lines):
+    """[(function, samples)], as perf says"""
+    return [(m[2], int(m[1])) for line in lines
+            if (m := re.match(r'\s+[\d.]+%\s+(\d+)\s+\S+\s+\[.\] (\S+)', line))]
+
+
 def nest_rules(lines):
     """What perf says of the nest is rate x time, on each chip; returns whether it is."""
-    rows = [(int(m[1]), int(m[2]), m[3]) for line in lines
-            if (m := re.match(r'S(\d+)\s+1\s+(\d+)\s+(\S+)', line))]
-    time = [float(m[1]) for line in lines if (m := re.match(r'\s+([\d.]+) seconds time', line))]
+    rows, time = nest(lines)
     good = len(rows) == 4 and len(time) == 1
     # The synthetic word at 0xd0 grows by its number in each millisecond, one unit is 256 reads.
     for chip, count, event in rows if good else ():
@@ -96,8 +106,7 @@ def core_rules(lines):
     """A program's instructions are counted, and samples are where its time goes."""
     counts = {m[2]: int(m[1]) for line in lines
               if (m := re.match(r'\s+(\d+)\s+((?:core|thread)_imc/\w+)/', line))}
-    shares = {m[2]: int(m[1]) for line in lines
-              if (m := re.match(r'\s+[\d.]+%\s+(\d+)\s+spin\s+\[\.\] (heavy|light)', line))}
+    shares = {name: n for name, n in samples(lines) if name in ('heavy', 'light')}
     good = verdict(all(100e6 - 512 <= counts.get(f'{pmu}_imc/CPM_CS_INST_USER', 0) < 103e6
                        for pmu in ('core', 'thread')),
                    'core and thread counted 100 million instructions')
@@ -112,15 +121,13 @@ ARCHES = {'arm': arm, 'x86': x86, 'power': power}
 def run(only=None, folder=None):
     """Run the demo, or that of one guest; returns an exit status. A report goes to `folder`."""
     status, parts = 0, []
-    for number, (name, demo) in enumerate(ARCHES.items()):
-        if only in (None, name):
-            if number and not only:
-                print(flush=True)
-            seen = Seen()
-            bad = demo(seen)
-            status = bad or status
-            if folder:
-                parts.append((name, seen, bad))
+    for name in [only] if only else ARCHES:
+        if parts:
+            print(flush=True)
+        seen = Seen()
+        bad = ARCHES[name](seen)
+        status = bad or status
+        parts.append((name, seen, bad))
     if folder:
         import report
         report.write(folder / 'index.html', report.demo_page(parts))

@@ -8,6 +8,7 @@ import io
 import re
 import textwrap
 
+import demo
 import topdown
 import ui
 
@@ -61,12 +62,10 @@ def bars(labels, values, unit, colours='#2f62a8'):
 
 def parts_of(found):
     """[(category, its percentage, colour)] at the last level of a Breakdown."""
-    rows = [(name, percent, COLOURS[name]) for name, percent in found.share.items()
-            if name in COLOURS]
-    if found.level == 1:
-        return [(name, percent, colours[0]) for name, percent, colours in rows]
-    return [(part, found.share[part], colours[n]) for name, _, colours in rows
-            for n, part in enumerate(topdown.TREE[name])]
+    colours = {name: colour for top, shades in COLOURS.items()
+               for name, colour in ((top, shades[0]), *zip(topdown.TREE[top], shades))}
+    return [(name, percent, colours[name]) for level, name, percent in found.rows()
+            if level == found.level]
 
 
 def shares(found, title='Slots by category'):
@@ -82,13 +81,10 @@ def topdown_plots(found, timeline):
 
     def draw(axes):
         # An interval lasts from the end of the one before to its own end.
-        ends = [seconds for seconds, _ in timeline]
-        edges = [0] + ends
-        shares = [[at.share[name] for _, at in timeline] for name, _, _ in kinds]
-        axes.stackplot([edge for pair in zip(edges, ends) for edge in pair],
-                       [[value for value in row for _ in range(2)] for row in shares],
-                       labels=[name for name, _, _ in kinds],
-                       colors=[colour for _, _, colour in kinds])
+        names, _, colours = zip(*kinds)
+        ends, rows = zip((0, timeline[0][1]), *timeline)
+        axes.stackplot(ends, [[at.share[name] for at in rows] for name in names], step='pre',
+                       labels=names, colors=colours)
         axes.set(xlabel='seconds of guest time', ylabel='% of the slots', ylim=(0, 100),
                  xlim=(0, ends[-1]))
         axes.legend(loc='center left', bbox_to_anchor=(1, 0.5))
@@ -133,15 +129,13 @@ def arm_plots(lines):
 
 
 def power_plots(lines):
-    seconds = [float(m[1]) for line in lines if (m := re.match(r'\s+([\d.]+) seconds time', line))]
-    reads = [(f'chip {m[1]}', int(m[2]) * 128 / seconds[0] / 1e9) for line in lines if seconds
-             and (m := re.match(r'S(\d+)\s+1\s+(\d+)\s+\S*128B_RD', line))]
+    rows, seconds = demo.nest(lines)
+    reads = [(f'chip {chip}', count * 128 / seconds[0] / 1e9) for chip, count, event in rows
+             if seconds and '128B_RD' in event]
     if reads:
         yield plot('Reads from memory (made-up counts of 128 bytes)',
                    bars(*zip(*reads), 'GB a second'), 1.6)
-    samples = [(m[2], int(m[1])) for line in lines
-               if (m := re.match(r'\s+[\d.]+%\s+(\d+)\s+\S+\s+\[.\] (\S+)', line))]
-    if samples:
+    if samples := demo.samples(lines):
         yield plot('Samples of the trace, by function', bars(*zip(*samples), 'samples'), 2)
 
 

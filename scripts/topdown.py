@@ -34,25 +34,27 @@ CPU = 'SapphireRapids'
 WIDTH = 40              # of a bar
 MARK = '@@topdown'      # begins the lines of a guest that are for us
 FAILED = 'Workload failed: '      # perf's words
-# In the guest: "refuse WHY", and "measure LEVEL COMMAND"
+# In the guest: "refuse WHY", "perf_stat OPTIONS -- COMMAND", and "measure LEVEL COMMAND"
 FUNCTIONS = f'''#!/bin/sh
 events=/sys/bus/event_source/devices/cpu/events
 most=0
 [ ! -e $events/slots ] || most=1
 [ ! -e $events/topdown-heavy-ops ] || most=2
 refuse() {{ echo "{MARK} refused $1"; exit 1; }}
+perf_stat() {{
+    perf stat -j -o /tmp/topdown "$@"
+    status=$?
+    echo "{MARK} begin"
+    cat /tmp/topdown
+    echo "{MARK} end"
+}}
 measure() {{
     [ $most != 0 ] || refuse counters
     level=${{1:-$most}}
     [ $level -le $most ] || refuse level
     command -v "$2" > /dev/null || refuse program
     shift
-    perf stat $interval --topdown --td-level $level --no-metric-only $users -j \\
-        -o /tmp/topdown -- "$@"
-    status=$?
-    echo "{MARK} begin"
-    cat /tmp/topdown
-    echo "{MARK} end"
+    perf_stat $interval --topdown --td-level $level --no-metric-only $users -- "$@"
 }}
 '''
 
@@ -84,18 +86,13 @@ def parse(lines):
     """The Breakdown in the output of perf stat -j --topdown."""
     slots, share = 0.0, {}
     for line in lines:
-        try:
+        with contextlib.suppress(ValueError):       # no JSON, "<not counted>", "none"
             found = json.loads(line)
-        except ValueError:
-            continue
-        try:
             if found.get('event') in ('slots', 'TOPDOWN.SLOTS'):
                 slots = float(found['counter-value'])
-            name = re.search(r'tma_\w+', found.get('metric-unit', ''))
-            if name and name[0] in METRICS:
-                share[METRICS[name[0]]] = float(found['metric-value'])
-        except ValueError:              # "<not counted>", "none"
-            continue
+            name = found.get('metric-unit', '').rpartition(' ')[2]
+            if name in METRICS:
+                share[METRICS[name]] = float(found['metric-value'])
     for top, parts in TREE.items():
         if all(part in share for part in parts):
             share[top] = sum(share[part] for part in parts)
@@ -127,17 +124,13 @@ def total(rows):
                              for name in rows[0][1].share})
 
 
-def bar(percent, width=WIDTH):
-    return '#' * round(percent * width / 100)
-
-
 def tree(found):
     """Lines of text: the tree with bars."""
     largest = found.largest()
     for level, name, percent in found.rows():
         label = '  ' * (level - 1) + name
         note = '  <- most' if name == largest else ''
-        yield f'{label:22}{percent:5.1f} %  {bar(percent)}{note}'.rstrip()
+        yield f'{label:22}{percent:5.1f} %  {"#" * round(percent * WIDTH / 100)}{note}'.rstrip()
 
 
 def stacked(found, width=WIDTH):
@@ -174,13 +167,12 @@ class Options:
     interval: int = 0       # ms of guest time between two lines of perf; 0: only all together
 
     def __post_init__(self):
-        if not self.command:
-            raise ui.Fail('no COMMAND behind --', "see 'pmu topdown --help'", status=2)
-        if self.mix and self.model not in ('', 'pinned'):
-            raise ui.Fail(f'--mix needs --model pinned, not {self.model}',
-                          "see 'pmu topdown --help'", status=2)
-        if self.model == 'pinned' and not self.mix:
-            raise ui.Fail('--model pinned needs a --mix', "see 'pmu topdown --help'", status=2)
+        wrong = 'no COMMAND behind --' if not self.command else \
+            f'--mix needs --model pinned, not {self.model}' \
+            if self.mix and self.model not in ('', 'pinned') else \
+            '--model pinned needs a --mix' if self.model == 'pinned' and not self.mix else ''
+        if wrong:
+            raise ui.Fail(wrong, "see 'pmu topdown --help'", status=2)
 
     @property
     def features(self):
@@ -239,9 +231,8 @@ def killed(command, line):
 class Output:
     """A guest's console: shows what is the program's, keeps what is perf's."""
 
-    def __init__(self, show=None):
-        self.show, self.last = show or boot.show, ''
-        self.parts, self.inside, self.refused = [], False, ''
+    def __init__(self):
+        self.parts, self.inside, self.refused, self.last = [], False, '', ''
 
     def __call__(self, line):
         text, mark, rest = line.partition(MARK)
@@ -249,7 +240,7 @@ class Output:
             self.parts[-1].append(text)
         elif text or not mark:          # also output that did not end its line
             self.last = text
-            self.show(text)
+            boot.show(text)
         if mark:
             word, _, why = rest.strip().partition(' ')
             self.inside = word == 'begin'
@@ -258,10 +249,16 @@ class Output:
             elif word == 'refused':
                 self.refused = why
 
+    def check(self, **names):
+        """Fail if the guest has refused to measure."""
+        if self.refused:
+            what, hint = REFUSED[self.refused]
+            raise ui.Fail(what.format(**names), hint)
 
-def run_in_guest(script, show=None, **options):
+
+def run_in_guest(script, **options):
     """Boot, run a script that may measure; returns (exit status, Output)."""
-    output = Output(show)
+    output = Output()
     with ui.scratch('topdown-') as scratch:
         path = scratch / 'run.sh'
         path.write_text(FUNCTIONS + script)
@@ -277,9 +274,7 @@ def run(opt):
         f'interval="{f"-I {opt.interval}" if opt.interval else ""}"\n'
         f'measure "{opt.level}" {shlex.join(command)}\nexit $status\n',
         cpu=opt.features, files=files)
-    if output.refused:
-        what, hint = REFUSED[output.refused]
-        raise ui.Fail(what.format(cpu=opt.cpu, level=opt.level, command=opt.command), hint)
+    output.check(cpu=opt.cpu, level=opt.level, command=opt.command)
     if output.last.startswith(FAILED):
         raise ui.Fail(f'{opt.command[0]} does not start in the guest: '
                       f'{output.last.removeprefix(FAILED)}', 'is all there that it needs?')
