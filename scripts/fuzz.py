@@ -51,9 +51,8 @@ class Result(typing.NamedTuple):
 
 
 def environment(target):
-    generic = {'QEMU_FUZZ_ARGS': target.args, 'QEMU_FUZZ_OBJECTS': target.objects,
-               'QEMU_AVOID_DOUBLE_FETCH': '1'} if target.args else {}
-    return {**os.environ, **generic, 'ASAN_OPTIONS': 'detect_leaks=0'}
+    return {**os.environ, 'QEMU_FUZZ_ARGS': target.args, 'QEMU_FUZZ_OBJECTS': target.objects,
+            'QEMU_AVOID_DOUBLE_FETCH': '1', 'ASAN_OPTIONS': 'detect_leaks=0'}
 
 
 def command(target, *args):
@@ -63,15 +62,11 @@ def command(target, *args):
 
 def read(log, ours, crashes=()):
     """The Result that libFuzzer's log tells; `ours` are names of our files."""
-    inputs = covered = kept = 0
-    undefined = set()
-    for line in log.splitlines():
-        if m := re.match(r'#(\d+)\s.*cov: (\d+) .*corp: (\d+)', line):
-            inputs, covered, kept = map(int, m.groups())
-        elif (m := re.search(r'(\S+?):\d+:\d+: runtime error: ', line)) and \
-                any(m[1].endswith('/' + name) for name in ours):
-            undefined.add(line.strip())
-    return Result(inputs, covered, kept, tuple(crashes), tuple(sorted(undefined)))
+    numbers = re.findall(r'(?m)^#(\d+)\t.*cov: (\d+) .*corp: (\d+)', log) or [(0, 0, 0)]
+    undefined = {text.strip() for text, name in
+                 re.findall(r'(?m)^(.*?(\S+?):\d+:\d+: runtime error: .*)', log)
+                 if any(name.endswith('/' + our) for our in ours)}
+    return Result(*map(int, numbers[-1]), tuple(crashes), tuple(sorted(undefined)))
 
 
 def fuzz(name, seconds):
@@ -97,28 +92,20 @@ def fuzz(name, seconds):
     return result
 
 
-def as_qtest(name, crash):
-    """Write what an input does as qtest commands; returns the file."""
-    target, path = TARGETS[name], crash.with_suffix('.qtest')
-    done = subprocess.run(command(target, crash), capture_output=True, text=True, errors='replace',
-                          env={**environment(target), 'QTEST_LOG': '1',
-                               'FUZZ_SERIALIZE_QTEST': '1'}, cwd=qemu.folder(KIND))
-    log = crash.with_suffix('.log')
-    ui.write(log, done.stdout + done.stderr)
+def again(name, crash):
+    """The command line that does what an input does: for a device, with a file for qtest."""
+    target, path, log = TARGETS[name], crash.with_suffix('.qtest'), crash.with_suffix('.log')
+    if not target.args:
+        return f'{ui.show(qemu.binary(target.program, KIND))} {ui.show(crash)}'
+    with open(log, 'w') as out:
+        subprocess.run(command(target, crash), stdout=out, stderr=out, cwd=qemu.folder(KIND),
+                       env={**environment(target), 'QTEST_LOG': '1', 'FUZZ_SERIALIZE_QTEST': '1'})
     with open(path, 'w') as out:
         subprocess.run(['/usr/bin/python3',
                         tree.SRC / 'scripts/oss-fuzz/reorder_fuzzer_qtest_trace.py', log],
                        stdout=out, stderr=subprocess.DEVNULL)
-    return path
-
-
-def again(name, crash):
-    """The command line that does what an input does."""
-    target = TARGETS[name]
-    if not target.args:
-        return f'{ui.show(qemu.binary(target.program, KIND))} {ui.show(crash)}'
     return (f'{target.program.replace("fuzz", "system")} {target.args} -display none '
-            f'-accel qtest -qtest stdio < {ui.show(as_qtest(name, crash))}')
+            f'-accel qtest -qtest stdio < {ui.show(path)}')
 
 
 def keep(name):
@@ -143,13 +130,11 @@ def selected(names):
 
 def run(names, seconds, keep_corpus=False):
     """Fuzz targets side by side; returns an exit status: 1 if something was found."""
-    bad = 0
     ui.LOGS.mkdir(parents=True, exist_ok=True)
     with ui.Step(f'fuzz {", ".join(names)}, {seconds} s each'), \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = dict(zip(names, pool.map(lambda name: fuzz(name, seconds), names)))
     for name, result in results.items():
-        bad += len(result.crashes) + len(result.undefined)
         print(f'{name}: {result.inputs} inputs, {result.covered} edges covered, {result.kept} '
               f'inputs kept, {len(result.crashes)} crashes, {len(result.undefined)} cases of undefined '
               'behaviour')
@@ -159,4 +144,4 @@ def run(names, seconds, keep_corpus=False):
             print(f'  {ui.show(crash)}; to see it again:\n  {again(name, crash)}')
         if keep_corpus:
             keep(name)
-    return 1 if bad else 0
+    return 1 if any(result.crashes or result.undefined for result in results.values()) else 0
