@@ -1,5 +1,3 @@
-# Benchmarks of guests: configurations of QEMU beside a reference, as ratios.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `pmu bench arm|power|x86` share: run pairs of guests, and print a table of ratios.
 

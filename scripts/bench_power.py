@@ -1,7 +1,5 @@
-# What the IMC counters of POWER cost the emulator.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`pmu bench power`: host CPU time of a guest's boot and work, and of posting."""
+"""`pmu bench power`: what the IMC counters cost a guest's boot and work, and posting itself."""
 
 import functools
 import subprocess

@@ -1,7 +1,5 @@
-# Which benchmarks to run, and what has to be built for them.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`pmu bench`."""
+"""`pmu bench`: which benchmarks to run, and what has to be built for them."""
 
 import bench_power
 import qemu

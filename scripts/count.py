@@ -1,7 +1,5 @@
-# Exact counts of a program, and how they changed.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`pmu count`: count a program in the x86 guest, and compare with what was counted before."""
+"""`pmu count`: exact counts of a program in the x86 guest, and how they changed."""
 
 import json
 import shlex

@@ -1,5 +1,3 @@
-# What the tests of the devices execute of our own code.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu test --coverage`: a QEMU with gcov, the qtests, and a table of lines and branches."""
 

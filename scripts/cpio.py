@@ -1,7 +1,5 @@
-# RAM disks: newc archives.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Write what the kernel unpacks at its start, without root."""
+"""RAM disks: newc archives, which the kernel unpacks at its start, written without root."""
 
 import os
 import pathlib

@@ -1,7 +1,5 @@
-# Debian packages without touching the host's apt or dpkg.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An isolated apt per (suite, architecture): resolve, fetch, unpack.
+"""Debian packages by an isolated apt per (suite, architecture): resolve, fetch, unpack.
 
 The archive's address, proxies and the like come from the host's own apt
 configuration when this runs; only the suite and the architecture are ours.

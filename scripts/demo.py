@@ -1,5 +1,3 @@
-# Show what the emulated PMUs count.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu demo`: a guest of each kind, and rules that its numbers obey."""
 

@@ -1,5 +1,3 @@
-# Fuzzing of the devices with QEMU's generic fuzzer, and of what reads files.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu fuzz`: random accesses to a device's registers, with random memory behind its DMA;
 random flash images, and random catalogs of events.

@@ -1,5 +1,3 @@
-# What boots inside QEMU: Debian's kernel and a small initial RAM disk.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Build BUILD/guest/ARCH/{kernel,initrd} from Debian packages and guest/.
 

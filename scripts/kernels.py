@@ -1,5 +1,3 @@
-# The kernels that guests boot, and their modules.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Find a kernel image by release and flavour, or in a tree of the user's, and its modules."""
 

@@ -1,5 +1,3 @@
-# Kernel modules for the guests' kernels, cross-built on the host.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Build the kernel module of a folder against the kernel that a guest boots.
 

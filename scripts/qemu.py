@@ -1,5 +1,3 @@
-# Configure, build and install QEMU.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Build the custom QEMU (BUILD/qemu/build), the stock one (BUILD/stock/build), and other kinds.
 

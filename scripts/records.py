@@ -1,5 +1,3 @@
-# Records of a HiSilicon PMCU, out of a dump of the guest's memory.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu records`: show what a PMCU wrote. The layout: docs/specs/hisi-pmcu.rst, "Records"."""
 

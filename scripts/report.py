@@ -1,7 +1,5 @@
-# Pages with plots: one file that a browser or a CI shows, without anything else.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`pmu topdown --html` and `pmu demo --report`: HTML with the plots of matplotlib inside."""
+"""`pmu topdown --html` and `pmu demo --report`: pages with matplotlib's plots inside, and no more."""
 
 import html
 import io
@@ -64,8 +62,7 @@ def parts_of(found):
     """[(category, its percentage, colour)] at the last level of a Breakdown."""
     colours = {name: colour for top, shades in COLOURS.items()
                for name, colour in ((top, shades[0]), *zip(topdown.TREE[top], shades))}
-    return [(name, percent, colours[name]) for level, name, percent in found.rows()
-            if level == found.level]
+    return [(name, percent, colours[name]) for percent, name in found.parts()]
 
 
 def shares(found, title='Slots by category'):

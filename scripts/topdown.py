@@ -1,5 +1,3 @@
-# What becomes of a program's issue slots.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu topdown`: run a program in the x86 guest under perf, and show its TopDown tree."""
 
@@ -32,31 +30,9 @@ PROGRAMS = {'branches': 'Branch mispredicts', 'chase': 'Memory bound', 'divide':
 MOSTLY = 50.0
 CPU = 'SapphireRapids'
 WIDTH = 40              # of a bar
-MARK = '@@topdown'      # begins the lines of a guest that are for us
+MARK = '@@topdown'      # of measure.sh: begins the lines of a guest that are for us
 FAILED = 'Workload failed: '      # perf's words
-# In the guest: "refuse WHY", "perf_stat OPTIONS -- COMMAND", and "measure LEVEL COMMAND"
-FUNCTIONS = f'''#!/bin/sh
-events=/sys/bus/event_source/devices/cpu/events
-most=0
-[ ! -e $events/slots ] || most=1
-[ ! -e $events/topdown-heavy-ops ] || most=2
-refuse() {{ echo "{MARK} refused $1"; exit 1; }}
-perf_stat() {{
-    perf stat -j -o /tmp/topdown "$@"
-    status=$?
-    echo "{MARK} begin"
-    cat /tmp/topdown
-    echo "{MARK} end"
-}}
-measure() {{
-    [ $most != 0 ] || refuse counters
-    level=${{1:-$most}}
-    [ $level -le $most ] || refuse level
-    command -v "$2" > /dev/null || refuse program
-    shift
-    perf_stat $interval --topdown --td-level $level --no-metric-only $users -- "$@"
-}}
-'''
+FUNCTIONS = (guest.SOURCES / 'x86/measure.sh').read_text()
 
 
 @dataclass
@@ -76,10 +52,9 @@ class Breakdown:
             for part in parts if self.level == 2 else ():
                 yield 2, part, self.share[part]
 
-    def largest(self):
-        """The category at the last level that has most."""
-        return max((percent, name) for level, name, percent in self.rows()
-                   if level == self.level)[1]
+    def parts(self):
+        """[(percent, category)] of the last level."""
+        return [(percent, name) for level, name, percent in self.rows() if level == self.level]
 
 
 def parse(lines):
@@ -126,7 +101,7 @@ def total(rows):
 
 def tree(found):
     """Lines of text: the tree with bars."""
-    largest = found.largest()
+    largest = max(found.parts())[1]
     for level, name, percent in found.rows():
         label = '  ' * (level - 1) + name
         note = '  <- most' if name == largest else ''
