@@ -4,60 +4,52 @@
 import csv
 import struct
 import sys
-from dataclasses import dataclass
+import typing
 
 import ui
 
 SLOTS = 8               # of each cluster, whether it has CPUs or not
-MAX_CLUSTERS = 255      # as many as MPIDR_EL1.Aff1 and the device know
-MAX_COUNTERS, MAX_COUNTERS_COMP = 8, 5
+MAX_COUNTERS_COMP = 5
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(typing.NamedTuple):
     """What the records of a run look like."""
     clusters: int
     counters: int       # events of each record: NR_PMU
     comp: bool = False  # compatibility mode: no cycle counter
 
-    @property
-    def slots(self):
-        return SLOTS * self.clusters
-
-    @property
-    def size(self):
-        """Bytes of a record."""
-        return (self.counters + (1 if self.comp else 2)) * 8 * self.slots
-
     def columns(self):
-        events = [f'event{e}' for e in range(self.counters)]
-        return ['record', 'slot', 'cluster', 'core', 'cid1', 'cid2', *events,
-                *([] if self.comp else ['cycles'])]
+        return ['record', 'slot', 'cluster', 'core', 'cid1', 'cid2',
+                *(f'event{e}' for e in range(self.counters)), *['cycles'] * (not self.comp)]
 
-    def rows(self, number, record):
-        """A row for each slot of one record; records have the core as the slot's major part."""
-        cids = struct.unpack_from(f'<{2 * self.slots}I', record)
-        values = struct.unpack_from(f'<{self.size // 8 - self.slots}Q', record, 8 * self.slots)
-        for slot in range(self.slots):
-            yield [number, slot, slot % self.clusters, slot // self.clusters,
-                   cids[slot], cids[self.slots + slot], *values[slot::self.slots]]
+    def record(self):
+        """Two words and some counters of each slot."""
+        slots = SLOTS * self.clusters
+        return struct.Struct(f'<{2 * slots}I{(len(self.columns()) - 6) * slots}Q')
+
+    def rows(self, data):
+        """A row for each slot of each record; records have the core as the slot's major part."""
+        slots = SLOTS * self.clusters
+        for number, values in enumerate(self.record().iter_unpack(data)):
+            for slot in range(slots):
+                yield [number, slot, slot % self.clusters, slot // self.clusters,
+                       *values[slot::slots]]
 
 
 def read(path, layout, offset=0, most=None):
     """The rows of all whole records of a file, and how many bytes are left behind them."""
+    size = layout.record().size
     try:
         with open(path, 'rb') as handle:
             handle.seek(offset)
-            data = handle.read(-1 if most is None else most * layout.size)
+            data = handle.read(-1 if most is None else most * size)
     except OSError as error:
         raise ui.Fail(f'{path}: {error.strerror}') from None
-    n, rest = divmod(len(data), layout.size)
-    if not n:
-        raise ui.Fail(f'{path} has {len(data)} bytes from {offset:#x} on, and a record '
-                      f'{layout.size}', 'are --clusters, --counters and --offset those of the run?')
-    rows = (row for i in range(n)
-            for row in layout.rows(i, data[i * layout.size:(i + 1) * layout.size]))
-    return rows, rest
+    rest = len(data) % size
+    if rest == len(data):
+        raise ui.Fail(f'{path} has {len(data)} bytes from {offset:#x} on, and a record {size}',
+                      'are --clusters, --counters and --offset those of the run?')
+    return layout.rows(data[:len(data) - rest]), rest
 
 
 def show(path, layout, offset=0, most=None, everything=False, as_csv=False):
