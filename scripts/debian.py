@@ -170,8 +170,10 @@ class Apt:
 
     def dependencies(self, package, pattern):
         """The dependencies of a package whose names match."""
-        return [name for name in re.findall(r'Depends: (\S+)', self._cache('depends', package))
-                if re.fullmatch(pattern, name)]
+        found = re.findall(r'Depends: (\S+)', self._cache('depends', package))
+        if not found:
+            raise ui.Fail(f'there is no package {package} in Debian {self.suite} ({self.arch})')
+        return [name for name in found if re.fullmatch(pattern, name)]
 
     def names(self, prefix):
         """Packages of the index whose names begin so."""

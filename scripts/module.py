@@ -55,9 +55,9 @@ def headers(arch, kernel):
             target, host = debian.Apt(suite, arch.debian), debian.Apt(suite, 'amd64')
             libraries = debian.Apt(suite.removesuffix('-backports'), 'amd64')
             package = f'linux-headers-{found}'
-            [common] = target.dependencies(package, 'linux-headers-.*-common.*')
-            [kbuild] = target.dependencies(package, 'linux-kbuild-.*')
             try:
+                [common] = target.dependencies(package, 'linux-headers-.*-common.*')
+                [kbuild] = target.dependencies(package, 'linux-kbuild-.*')
                 debs = target.fetch_version(version, package, common,
                                             what=f'headers of kernel {found}')
             except ui.Fail as fail:

@@ -142,12 +142,13 @@ class Options:
     interval: int = 0       # ms of guest time between two lines of perf; 0: only all together
 
     def __post_init__(self):
-        wrong = 'no COMMAND behind --' if not self.command else \
-            f'--mix needs --model pinned, not {self.model}' \
-            if self.mix and self.model not in ('', 'pinned') else \
-            '--model pinned needs a --mix' if self.model == 'pinned' and not self.mix else ''
-        if wrong:
-            raise ui.Fail(wrong, "see 'pmu topdown --help'", status=2)
+        for wrong, text in (
+                (not self.command, 'no COMMAND behind --'),
+                (self.mix and self.model not in ('', 'pinned'),
+                 f'--mix needs --model pinned, not {self.model}'),
+                (self.model == 'pinned' and not self.mix, '--model pinned needs a --mix')):
+            if wrong:
+                raise ui.Fail(text, "see 'pmu topdown --help'", status=2)
 
     @property
     def features(self):
