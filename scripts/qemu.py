@@ -159,9 +159,8 @@ def build(kind='qemu', qemu_src=None):
         configure(kind, now)
         with ui.Step(f'build QEMU {now["version"]} ({kind})') as step:
             def progress(line):
-                match = re.match(r'\[(\d+)/(\d+)\]', line)
-                if match:
-                    step.update(f'{match[1]}/{match[2]}')
+                if match := re.match(r'\[(\d+/\d+)\]', line):
+                    step.update(match[1])
             ui.run(['ninja', *goals(kind)], f'build-{kind}.log', 'building QEMU',
                    'mend it and run it again', cwd=folder(kind), env=environment(kind),
                    on_line=progress)

@@ -32,6 +32,8 @@ def plot(title, draw, height=3.2):
         axes = figure.subplots()
         axes.set_title(textwrap.shorten(title, 90))
         draw(axes)
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(loc='center left', bbox_to_anchor=(1, 0.5))
         text = io.StringIO()
         figure.savefig(text, format='svg', metadata={'Date': None})
     return text.getvalue().partition('?>\n')[2].partition('>\n')[2]     # without XML's own head
@@ -84,7 +86,6 @@ def topdown_plots(found, timeline):
                        labels=names, colors=colours)
         axes.set(xlabel='seconds of guest time', ylabel='% of the slots', ylim=(0, 100),
                  xlim=(0, ends[-1]))
-        axes.legend(loc='center left', bbox_to_anchor=(1, 0.5))
     if timeline:
         yield plot('Slots over time', draw)
 
@@ -146,7 +147,6 @@ def x86_plots(programs):
             left = [a + b for a, b in zip(left, values)]
         axes.set(xlabel='% of all slots', xlim=(0, 100))
         axes.invert_yaxis()
-        axes.legend(loc='center left', bbox_to_anchor=(1, 0.5))
     kinds = [parts_of(found) for found in programs.values()]
     if kinds:
         yield plot('Slots of five programs', draw)

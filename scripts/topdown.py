@@ -109,13 +109,11 @@ def tree(found):
 
 
 def stacked(found, width=WIDTH):
-    """One bar of the letters of all parts, which always has its full width."""
-    letters = {'Retiring': 'R', 'Bad speculation': 'B', 'Frontend bound': 'F',
-               'Core bound': 'C', 'Memory bound': 'M'}
+    """One bar of the first letters of all parts, which always has its full width."""
     text, total = '', 0.0
-    for name, letter in letters.items():
+    for name in 'Retiring', 'Bad speculation', 'Frontend bound', 'Core bound', 'Memory bound':
         total += found.share[name]
-        text += letter * (round(total * width / 100) - len(text))
+        text += name[0] * (round(total * width / 100) - len(text))
     return text
 
 
