@@ -11,7 +11,6 @@ import unittest
 from unittest import mock
 
 import bench
-import bench_power
 import benchmarks
 import ui
 
@@ -52,7 +51,7 @@ class Table(unittest.TestCase):
             lines = list(bench.table({'a': [(bench.Run(1.02, threads), bench.Run(1.0, 1.0))]},
                                      wanted))
             self.assertTrue(lines[1].endswith(f'1.05 met; all threads 1.15 {verdict}'), lines[1])
-        trace, = [config for title, _, wanted in bench_power.comparisons() for config in wanted
+        trace, = [config for title, _, wanted in benchmarks.power() for config in wanted
                   if config.name == 'trace_imc' and 'powernv9' in title]
         self.assertEqual(trace.threads_target, 1.15)
 
@@ -196,7 +195,7 @@ class Run(unittest.TestCase):
 
     def test_names(self):
         """a configuration of POWER is not its own reference, and has a name of its own"""
-        for title, reference, wanted in bench_power.comparisons():
+        for title, reference, wanted in benchmarks.power():
             names = [reference.name, *(config.name for config in wanted)]
             self.assertEqual(len({*names}), len(names))
             for config in (reference, *wanted):
