@@ -134,8 +134,8 @@ def run(names, seconds, keep_corpus=False):
         results = dict(zip(names, pool.map(lambda name: fuzz(name, seconds), names)))
     for name, result in results.items():
         print(f'{name}: {result.inputs} inputs, {result.covered} edges covered, {result.kept} '
-              f'inputs kept, {len(result.crashes)} crashes, {len(result.undefined)} cases of undefined '
-              'behaviour')
+              f'inputs kept, {len(result.crashes)} crashes, {len(result.undefined)} cases of '
+              'undefined behaviour')
         for message in result.undefined:
             print(f'  {message}')
         for crash in result.crashes:

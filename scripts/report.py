@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`pmu topdown --html` and `pmu demo --report`: pages with matplotlib's plots inside, and no more."""
+"""`pmu topdown --html` and `pmu demo --report`: pages with plots, complete in one file."""
 
 import html
 import io
