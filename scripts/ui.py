@@ -20,6 +20,8 @@ import threading
 import time
 import traceback
 
+import signals
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HOME = pathlib.Path(os.environ.get('QEMU_PMU_BUILD') or ROOT / 'build').absolute()
 CACHE = pathlib.Path(os.environ.get('XDG_CACHE_HOME') or
@@ -131,13 +133,14 @@ def run(cmd, log=None, what=None, hint=None, on_line=None, **kw):
     with open(path or os.devnull, 'w', buffering=1) as out, contextlib.ExitStack() as stack:
         print('$', shlex.join(cmd), file=out)
         try:
-            child = stack.enter_context(subprocess.Popen(
-                cmd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, text=True, errors='replace',
-                start_new_session=True, **kw))
+            with signals.hold():
+                child = stack.enter_context(subprocess.Popen(
+                    cmd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT, text=True, errors='replace',
+                    start_new_session=True, **kw))
+                stack.callback(stop, child)
         except FileNotFoundError:
             raise Fail(f'{cmd[0]} is not installed', "'./pmu doctor' says what to install")
-        stack.callback(stop, child)
         for line in child.stdout:
             lines.append(line.rstrip('\n'))
             out.write(line)

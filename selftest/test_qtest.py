@@ -29,7 +29,7 @@ class Qtest(unittest.TestCase):
         self.build = pathlib.Path(temp.name) / 'qemu/build'
         write(self.build, {'qemu-system-x86_64': '', 'tests/qtest/toy-test': BINARY})
         (self.build / 'tests/qtest/toy-test').chmod(0o755)
-        self.env = dict(os.environ, QEMU_PMU_BUILD=temp.name)
+        self.env = dict(os.environ, QEMU_PMU_BUILD=temp.name, QEMU_PMU_BASE='')
 
     def run_test(self, *args):
         return subprocess.run([*PYTHON, ROOT / 'selftest/qtest.py', 'x86_64', 'toy-test', *args],

@@ -52,6 +52,23 @@ class Errors(unittest.TestCase):
         self.assertEqual(ui.run(['printf', r'a\n\nb \xff'], on_line=seen.append), seen)
         self.assertEqual(seen, ['a', '', 'b \ufffd'])
 
+    def test_run_interrupted(self):
+        """Ctrl-C or SIGTERM while a command is being started ends that command"""
+        children, popen = [], subprocess.Popen
+
+        def start(*args, **kw):
+            children.append(popen(*args, **kw))
+            signal.raise_signal(number)
+            return children[-1]
+
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGTERM, before)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with self.subTest(number.name), mock.patch('subprocess.Popen', start), \
+                    self.assertRaises(KeyboardInterrupt):
+                ui.run(['sleep', '100'])
+            self.assertIsNotNone(children.pop().poll())
+
     def start(self, statement):
         return subprocess.Popen([*PYTHON, '-c', f'''
 import sys
@@ -60,7 +77,8 @@ import ui
 def main(_):
     {statement}
 ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                env=dict(os.environ, QEMU_PMU_BUILD=str(self.top)))
+                                env=dict(os.environ, QEMU_PMU_BUILD=str(self.top),
+                                         QEMU_PMU_BASE=''))
 
     def main(self, statement):
         with self.start(statement) as child:
