@@ -52,6 +52,7 @@
 #include "qemu/module.h"
 #include "qemu/pmu-compat.h"
 #include "system/dma.h"
+#include "system/runstate.h"
 #include "target/arm/multiprocessing.h"
 #include "trace.h"
 
@@ -819,24 +820,26 @@ static int hisi_pmcu_post_load(void *opaque, int version_id)
                      reason);
         return -EINVAL;
     }
+    /* One that is due now would expire before the rest is loaded */
     timer_del(&s->timer);
-    if (s->state == HISI_PMCU_COUNT ||
-        (s->state == HISI_PMCU_STORE && s->window_end != INT64_MAX)) {
-        int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
-
-        /*
-         * A timer in the past would expire at once, before the rest of the
-         * machine is loaded. Virtual time stands still during the load, so one
-         * that is due in the next nanosecond expires afterwards.
-         */
-        timer_mod_ns(&s->timer, MAX(s->window_end, now + 1));
-    }
     if (s->state == HISI_PMCU_COUNT) {
         hisi_pmcu_set_pmu_config(s);
     } else {
         g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
     }
     return 0;
+}
+
+/* Set the timer of a run that has been loaded; others have it already */
+static void hisi_pmcu_vm_state(void *opaque, bool running, RunState state)
+{
+    HisiPmcuState *s = opaque;
+
+    if (running &&
+        (s->state == HISI_PMCU_COUNT ||
+         (s->state == HISI_PMCU_STORE && s->window_end != INT64_MAX))) {
+        timer_mod_ns(&s->timer, s->window_end);
+    }
 }
 
 static int hisi_pmcu_pre_load(void *opaque)
@@ -1123,12 +1126,14 @@ static void hisi_pmcu_realize(DeviceState *dev, Error **errp)
     address_space_init(&s->dma_as, s->dma_mr ?: get_system_memory(),
                        "hisi-pmcu-dma");
     timer_init_ns(&s->timer, QEMU_CLOCK_VIRTUAL, hisi_pmcu_timer, s);
+    s->vm_state = qemu_add_vm_change_state_handler(hisi_pmcu_vm_state, s);
 }
 
 static void hisi_pmcu_unrealize(DeviceState *dev)
 {
     HisiPmcuState *s = HISI_PMCU(dev);
 
+    qemu_del_vm_change_state_handler(s->vm_state);
     timer_del(&s->timer);
     address_space_destroy(&s->dma_as);
     g_clear_pointer(&s->record, g_free);
