@@ -2110,7 +2110,7 @@ static void case_smp_map(void)
     map_done = 0;
     call_ap(ap_read_device);
     meet();
-    /* CPUs that take turns leave nothing to chance, and each change takes one */
+    /* CPUs that take turns never meet, and each change takes one turn */
     turns = MAILBOX(MAILBOX_CONFIG) & CONFIG_TURNS ? 10 : MAP_TURNS;
     for (i = 0; i < turns; i++) {
         outl(PCI_ADDRESS, PCI_ENABLE | Q35_PCIEXBAR);
