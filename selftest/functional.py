@@ -122,7 +122,7 @@ class OneGuest(unittest.TestCase):
             f"echo '@@part {name}'\n(\n{test.script(cls)}\n)\nstatus=$?\n"
             f'dmesg -c | {TROUBLE} && status=99\n'
             'echo "@@end $status"' for name, test in tests), **cls.boot)[1]
-        cls.parts = {}
+        cls.parts, seen = {}, []        # something may be on the console before the first part
         for line in lines:
             if match := re.fullmatch(r'@@part (\w+)', line):
                 name, seen = match[1], []
