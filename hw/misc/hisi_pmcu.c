@@ -820,7 +820,10 @@ static int hisi_pmcu_post_load(void *opaque, int version_id)
                      reason);
         return -EINVAL;
     }
-    /* One that is due now would expire before the rest is loaded */
+    /*
+     * A timer that is due would expire before the rest of the machine is
+     * loaded: hisi_pmcu_vm_state() sets it when the machine starts.
+     */
     timer_del(&s->timer);
     if (s->state == HISI_PMCU_COUNT) {
         hisi_pmcu_set_pmu_config(s);
@@ -830,7 +833,7 @@ static int hisi_pmcu_post_load(void *opaque, int version_id)
     return 0;
 }
 
-/* Set the timer of a run that has been loaded; others have it already */
+/* Set the timer of a run that has been loaded; without a load, it is set */
 static void hisi_pmcu_vm_state(void *opaque, bool running, RunState state)
 {
     HisiPmcuState *s = opaque;

@@ -87,7 +87,7 @@ struct HisiPmcuState {
      */
     int64_t window_end;
     QEMUTimer timer;        /* not migrated: armed from window_end */
-    VMChangeStateEntry *vm_state;   /* not migrated: does that */
+    VMChangeStateEntry *vm_state;   /* not migrated: arms the timer */
 
     /* Properties as they were when the run was triggered */
     PmuSynthetic *run_synthetic;    /* migrated in run_list */
