@@ -118,7 +118,7 @@ def goals(kind):
     if KINDS[kind].source == 'qemu' and set(TARGETS) <= set(KINDS[kind].targets):
         found += [m[1] for f in tree.overlay_files()
                   if (m := re.fullmatch(
-                      r'(tests/(?:qtest/[\w-]*-(?:test|bench)|unit/test-pmu-[\w-]*))\.c', f))]
+                      r'(tests/(?:qtest/[\w/-]*-(?:test|bench)|unit/test-pmu-[\w-]*))\.c', f))]
         found += [PNOR + name for name in ('pnv-pnor', 'test-pnv-pnor', 'pnv-pnor-imc.bin')]
     return found
 

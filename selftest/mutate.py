@@ -32,7 +32,7 @@ KIND = 'mutant'
 SRC, RESULTS = ui.BUILD / KIND / 'src', ui.BUILD / 'mutants.jsonl'
 # Which tests notice what is wrong with a file: all patterns that fit count
 ARM = 'arm-pmu-events-test arm-pmu-topdown-test insn-count-test hisi_pmcu-tcg-test'
-TESTS = (('hw/misc/pmu-synthetic.c', 'aarch64', 'tests/unit/test-pmu-synthetic hisi_pmcu-test'),
+TESTS = (('hw/misc/pmu/pmu-synthetic.c', 'aarch64', 'tests/unit/test-pmu-synthetic hisi_pmcu-test'),
          ('hw/*/*pmcu*.c', 'aarch64', 'hisi_pmcu-test hisi_pmcu-tcg-test'),
          ('target/arm/*', 'aarch64', f'tests/unit/test-pmu-arm {ARM} hisi_pmcu-test'),
          ('hw/ppc/*', 'ppc64', 'pnv-imc-test pnv-imc-core-test'),

@@ -53,8 +53,8 @@ class Mutate(unittest.TestCase):
 
     def test_files(self):
         """each file has mutants that are no traces, and tests that can notice them"""
-        found = list(mutate.selected(['hw/misc/hisi_pmcu.c'], 10 ** 6, 1))
+        found = list(mutate.selected(['hw/misc/pmu/hisi_pmcu.c'], 10 ** 6, 1))
         self.assertGreater(len(found), 300)
         self.assertEqual([what for _, what, _ in found if 'trace_' in what.split('==>')[0]], [])
-        self.assertEqual(mutate.tests_of('hw/misc/hisi_pmcu.c')[0],
+        self.assertEqual(mutate.tests_of('hw/misc/pmu/hisi_pmcu.c')[0],
                          ('aarch64', 'tests/qtest/hisi_pmcu-test'))

@@ -12,6 +12,8 @@
  *  R4 It does when it is executed after that.
  *  R5 The counter's state when an instruction starts decides about it.
  *  R6 AArch32: an instruction whose condition fails is executed.
+ *  R7 A CPU that has seen a flag which another one has set behind a new
+ *     instruction executes that, and not what was there before.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -450,6 +452,77 @@ static void test_two_cpus(const void *args)
 }
 
 /*
+ * CPU 1 rewrites a function, whose result is then the next number, writes the
+ * number behind it, and waits until CPU 0 has seen that. CPU 0 calls the
+ * function all the time, so that it is translated again at once.
+ */
+static void test_code_of_another(const void *args)
+{
+    enum { FUNCTION = 0x41030000, NUMBERS = 0x41040000, TIMES = 10000 };
+    static const uint32_t function[] = {
+        0x52800004,     /*     mov w4, #0 */
+        INSN_RET,
+    };
+    static const uint32_t caller[] = {
+        0xaa1e03ea,     /*     mov x10, x30 */
+        0xd2a82061,     /*     mov x1, #FUNCTION */
+        0xd2a82082,     /*     mov x2, #NUMBERS */
+        0xd2800005,     /*     mov x5, #0 */
+        0xb9400043,     /* 1:  ldr w3, [x2] */
+        0xd5033bbf,     /*     dmb ish */
+        0xd5033fdf,     /*     isb */
+        0xd63f0020,     /*     blr x1 */
+        0x4b030086,     /*     sub w6, w4, w3 */
+        0x710004df,     /*     cmp w6, #1: this number or the next? */
+        0x54000049,     /*     b.ls 2f */
+        0x910004a5,     /*     add x5, x5, #1 */
+        0xb9000843,     /* 2:  str w3, [x2, #8] */
+        0x6b00007f,     /*     cmp w3, w0 */
+        0x54fffec1,     /*     b.ne 1b */
+        0xaa0503e0,     /*     mov x0, x5 */
+        0xd65f0140,     /*     ret x10 */
+    };
+    static const uint32_t writer[] = {
+        0xd2a82061,     /*     mov x1, #FUNCTION */
+        0xd2a82082,     /*     mov x2, #NUMBERS */
+        0x52800003,     /*     mov w3, #0 */
+        0x52aa5005,     /*     mov w5, #0x52800000 */
+        0x110010a5,     /*     add w5, w5, #4 */
+        0x11000463,     /* 1:  add w3, w3, #1 */
+        0x2a0314a6,     /*     orr w6, w5, w3, lsl #5 */
+        0xb9000026,     /*     str w6, [x1]: mov w4, #w3 */
+        0xd50b7b21,     /*     dc cvau, x1 */
+        0xd5033b9f,     /*     dsb ish */
+        0xd50b7521,     /*     ic ivau, x1 */
+        0xd5033b9f,     /*     dsb ish */
+        0xb9000043,     /*     str w3, [x2] */
+        0xb9400847,     /* 2:  ldr w7, [x2, #8] */
+        0x6b0300ff,     /*     cmp w7, w3 */
+        0x54ffffc1,     /*     b.ne 2b */
+        0x6b00007f,     /*     cmp w3, w0 */
+        0x54fffe81,     /*     b.ne 1b */
+        INSN_RET,
+    };
+    static const uint32_t go_to_caller[] = {
+        0xd2a82069,     /*     mov x9, #FUNCTION */
+        0x91040129,     /*     add x9, x9, #0x100 */
+        0xd61f0120,     /*     br x9 */
+    };
+    g_autofree char *smp = g_strdup_printf("-smp 2 %s", (const char *)args);
+    Pmcu p = count_init(smp);
+
+    guest_cpu_on(&p, 0, 1, false);
+    guest_put(&p, FUNCTION, function, ARRAY_SIZE(function));
+    /* In the same page, which so has code all the time */
+    guest_put(&p, FUNCTION + 0x100, caller, ARRAY_SIZE(caller));
+    guest_start(&p, 0, TIMES, go_to_caller, ARRAY_SIZE(go_to_caller));
+    guest_start(&p, 1, TIMES, writer, ARRAY_SIZE(writer));
+    guest_wait(&p, 1);
+    g_assert_cmpint(guest_wait(&p, 0), ==, 0);      /* R7 */
+    qtest_quit(p.qts);
+}
+
+/*
  * A 32-bit counter sets its flag, and the interrupt if that is enabled, with
  * the instruction that overflows it.
  */
@@ -740,6 +813,8 @@ int main(int argc, char **argv)
                         test_pmcu_running);
     qtest_add_data_func("insn-count/pmcu-running/single", modes[1].args,
                         test_pmcu_running);
+    qtest_add_data_func("insn-count/code-of-another/mttcg", modes[0].args,
+                        test_code_of_another);
     qtest_add_func("insn-count/pmcu-sleeping", test_pmcu_sleeping);
     qtest_add_data_func("insn-count/pmcu-self/mttcg", modes[0].args,
                         test_pmcu_self);

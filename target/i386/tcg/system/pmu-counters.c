@@ -18,7 +18,7 @@
 #include "hw/i386/apic.h"
 #include "qemu/main-loop.h"
 #include "qemu/pmu-compat.h"
-#include "target/i386/trace.h"
+#include "trace.h"
 #include "pmu-internal.h"
 
 static void x86_pmu_deadline(CPUState *cs);

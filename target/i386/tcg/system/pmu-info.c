@@ -21,7 +21,7 @@
 #include "qapi/error.h"
 #include "qapi/qapi-commands-pmu.h"
 #include "system/tcg.h"
-#include "target/i386/trace.h"
+#include "trace.h"
 #include "pmu-internal.h"
 
 #define METRICS_WHOLE           255.0

@@ -15,7 +15,7 @@
 #include "qemu/osdep.h"
 #include "cpu.h"
 #include "hw/registerfields.h"
-#include "target/i386/trace.h"
+#include "trace.h"
 #include "tcg/helper-tcg.h"
 #include "pmu-internal.h"
 

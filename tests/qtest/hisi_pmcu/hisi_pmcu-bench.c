@@ -6,7 +6,8 @@
  * record, fetch, program, start. It is a measurement and not a test; nothing
  * fails because of a number.
  *
- *   QTEST_QEMU_BINARY=./qemu-system-aarch64 tests/qtest/hisi_pmcu-bench
+ *   QTEST_QEMU_BINARY=./qemu-system-aarch64 \
+ *       tests/qtest/hisi_pmcu/hisi_pmcu-bench
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -14,7 +15,7 @@
  */
 
 #include "qemu/osdep.h"
-#include "hisi_pmcu-util.h"
+#include "../hisi_pmcu-util.h"
 
 #define SAMPLES         (240 / 8 * 255)
 #define REPEAT          5
