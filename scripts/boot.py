@@ -237,10 +237,7 @@ def show(line):
 
 
 def run(opt, echo=show):
-    """Boot, run opt.run, and power off; returns the script's exit status.
-
-    echo(text) gets each line that the script prints.
-    """
+    """Boot, run opt.run, whose lines echo() gets, and power off; returns the script's status."""
     with started(opt, stdin=subprocess.PIPE if opt.snapshot else subprocess.DEVNULL,
                  stdout=subprocess.PIPE, start_new_session=True) as (child, messages, log, given):
         console = Console(child, log)
@@ -261,9 +258,12 @@ def run(opt, echo=show):
                 complete = given.collect()      # whatever the script's status
                 return int(match[1]) or int(not complete)
             if re.search(PANIC, line):
-                break
+                raise console.failure('the kernel panicked', 'see the console lines above')
             echo(line.decode(errors='replace'))
-        raise console.failure("the guest stopped before its script's end",
+        how = ''
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            how = f' (QEMU\'s status: {child.wait(2)})'      # negative: the signal that ended it
+        raise console.failure(f"the guest stopped before its script's end{how}",
                               'see the console lines above')
 
 

@@ -106,10 +106,13 @@ class Boot(unittest.TestCase):
             one_line(self, done, 1, 'QEMU ended before the guest was up: -M nix: unsupported (log')
 
     def test_ends_early(self):
-        """a script that never says its exit status fails, even if QEMU's own status is 0"""
-        for last in ('exit 0', 'echo "Kernel panic - not syncing: oops"; exec sleep 1000'):
+        """a script that never says its exit status fails: why, and how QEMU ended"""
+        stopped = "the guest stopped before its script's end (QEMU's status: "
+        for last, why in (('exit 0', f'{stopped}0)'), ('kill -ABRT $$', f'{stopped}-6)'),
+                          ('echo "Kernel panic - not syncing: oops"; exec sleep 1000',
+                           'the kernel panicked')):
             done = self.boot(f'{UP}echo half\n{last}')
-            one_line(self, done, 1, "the guest stopped before its script's end")
+            one_line(self, done, 1, why)
             self.assertEqual(done.stdout, 'half\n')
 
     def test_noise(self):
