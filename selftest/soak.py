@@ -10,6 +10,7 @@ takes besides the guest's RAM and the translated code: it must not grow after th
 import argparse
 import pathlib
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -21,6 +22,8 @@ import ui           # noqa: E402
 
 LARGE = 128 << 10       # KiB: mappings of this size are RAM or translated code
 GROWTH = 8 << 10        # KiB that the rest may grow by
+# What belongs to translated code is freed when QEMU has no room for more, which so is often.
+SMALL = ['-accel', 'tcg,tb-size=64']
 
 # What a guest does: (before, rule), shell code whose status says whether the rule holds.
 GUESTS = {
@@ -98,6 +101,7 @@ def main():
     parser.add_argument('guests', nargs='*', metavar='ARCH', help=', '.join(GUESTS))
     parser.add_argument('--minutes', type=float, default=60)
     opt = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if unknown := set(opt.guests) - set(GUESTS):
         parser.error(f'no such guest: {", ".join(unknown)}')
     with tempfile.TemporaryDirectory() as folder:
@@ -106,7 +110,7 @@ def main():
             path, out = (pathlib.Path(folder) / f'{arch}.{end}' for end in ('sh', 'txt'))
             path.write_text(script(arch, int(opt.minutes * 60)))
             boots[arch] = subprocess.Popen(
-                [ui.ROOT / 'pmu', 'boot', arch, '--smp', '2', '--run', path],
+                [ui.ROOT / 'pmu', 'boot', arch, '--smp', '2', '--run', path, '--', *SMALL],
                 stdout=out.open('w'), stderr=subprocess.STDOUT)
             memory[arch] = []
         try:
