@@ -107,7 +107,7 @@ class Exchange:
         for name, (data, arguments, required) in self.modules.order.items():
             self.put(f'/pmu/modules/{name}.ko', data)
             load.append(f'insmod /pmu/modules/{name}.ko {arguments} '
-                        + ('|| exit 1\n' if required else '2> /dev/null\n'))
+                        + ('|| { dmesg | tail -n 1; exit 1; }\n' if required else '2> /dev/null\n'))
         for target, lines in ('/pmu/setup', load + self.setup), ('/pmu/finish', self.finish):
             if lines:
                 self.put(target, ''.join(lines).encode())
