@@ -39,7 +39,7 @@ MODULE_LICENSE("GPL");
 
 
 class Kernels(unittest.TestCase):
-    def each(self, name, script, check, drivers=()):
+    def each(self, name, script, check, **drivers):
         """Let a guest's kernel of each suite run a script, with modules built for it."""
         suites = SUITES if os.environ.get('QEMU_PMU_KERNELS') == 'all' else QUICK
         for suite in suites:
@@ -49,7 +49,8 @@ class Kernels(unittest.TestCase):
                     ui.write(source / file, text)
                 kernel = kernels.debian_kernel(name, suite)
                 [built] = module.build(name, source, kernel)
-                sample = [(module.build(name, module.DRIVERS / d, kernel)[0], '') for d in drivers]
+                sample = [(module.build(name, module.DRIVERS / driver, kernel)[0], arguments)
+                          for driver, arguments in drivers.items()]
                 status, lines = functional.in_guest(
                     f'{LIST}dmesg | grep -o "hello: answer.*"\n{script}', name, release=suite,
                     modules=[(built, 'answer=42'), *sample])
@@ -84,15 +85,21 @@ class Kernels(unittest.TestCase):
             self.assertAlmostEqual(retiring + sum(others), 255, delta=2)
         self.each('x86', 'rdpmc > /tmp/out || { cat /tmp/out; exit 9; }\n'
                   'ls -1 /sys/bus/event_source/devices/cpu/events\n'
-                  'dmesg | grep -o perf_metrics:.*slots.*', check, drivers=['perf_metrics'])
+                  'dmesg | grep -o perf_metrics:.*slots.*', check, perf_metrics='')
 
     def test_power(self):
-        """ppc64el: all PMUs of IMC, and the instructions of a program"""
+        """ppc64el: all PMUs of IMC, the instructions of a program, and a clock for a driver"""
         def check(pmus, lines):
             self.assertLessEqual({'core_imc', 'thread_imc', 'trace_imc', 'nest_phb0_imc',
                                   'nest_mcs01_imc', 'nest_powerbus0_imc'}, pmus)
             counts = [int(l.split(',')[0]) for l in lines if ',thread_imc' in l]
             # What starts and stops the programs is the same in both, less some pages.
             self.assertAlmostEqual(counts[1] - counts[0], 100e6, delta=0.5e6)
+            clock = [re.search(r'chip 0: (\d+) posts, count (\d+) x 1 events', l) for l in lines]
+            # 1 GHz, and a post is due each millisecond.
+            self.assertGreater(len([m for m in clock if m]), 1, lines)
+            self.assertEqual([int(m[2]) for m in clock if m],
+                             [int(m[1]) * 10 ** 6 for m in clock if m])
         count = 'perf stat -x, -e thread_imc/CPM_CS_INST_USER/ taskset -c 1 spin count'
-        self.each('power', f'({count} 100; {count} 200) 2>&1', check)
+        self.each('power', f'({count} 100; {count} 200) 2>&1; dmesg | grep nest_imc:.chip', check,
+                  nest_imc='event=nest_phb0_imc/PM_PHB0_CYC/ interval_ms=100')

@@ -94,8 +94,10 @@ class Steer(unittest.TestCase):
                              ('mcs01_128b_rd*port01@1=const:2', f'{full}@1=const:2'),
                              (f'{full}=hash,0xd8=rate:1', f'{full}=hash,0xd8=rate:1'),
                              ('nest_mcs01_imc/PM_MCS01_128B_RD_DISP_PORT01=hash',
-                              'nest_mcs01_imc/PM_MCS01_128B_RD_DISP_PORT01=hash'), ('demo', 'demo'),
-                             ('', '')):
+                              'nest_mcs01_imc/PM_MCS01_128B_RD_DISP_PORT01=hash'),
+                             # of a catalog of the user's
+                             ('nest_accel_imc/PM_ACCEL_DATA=hash',
+                              'nest_accel_imc/PM_ACCEL_DATA=hash'), ('demo', 'demo'), ('', '')):
             self.assertEqual(self.guest.complete('nest-synthetic', given), found)
         self.assertEqual(self.guest.complete('core-add', '32MHZ_CYC_USER=5'),
                          'CPM_CS_32MHZ_CYC_USER=5')
