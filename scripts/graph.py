@@ -21,16 +21,22 @@ def graph(*targets, qemu_src=None):
     if ui.BASE and not (ui.BUILD / 'guest').exists():
         (ui.HOME / 'guest').mkdir(exist_ok=True)            # the same for all bases
         (ui.BUILD / 'guest').symlink_to('../guest')
-    if not (ui.BUILD / 'build.ninja').exists():
-        ui.run(['/usr/bin/meson', 'setup', f'-Dbase={ui.BASE}', *option, ui.BUILD, ui.ROOT],
-               'meson.log', 'meson setup')
-    elif option:
-        ui.run(['/usr/bin/meson', 'configure', *option, ui.BUILD], 'meson.log', 'meson configure')
+    with ui.lock(ui.BUILD / 'graph.lock', 'configuring the build folder'):
+        if not (ui.BUILD / 'build.ninja').exists():
+            ui.run(['/usr/bin/meson', 'setup', f'-Dbase={ui.BASE}', *option, ui.BUILD, ui.ROOT],
+                   'meson.log', 'meson setup')
+        elif option:
+            ui.run(['/usr/bin/meson', 'configure', *option, ui.BUILD], 'meson.log',
+                   'meson configure')
+        ninja('build.ninja')        # once, and not by several commands when meson.build is new
+    ninja(*(f'{target}.stamp' for target in targets))
+
+
+def ninja(*goals):
     with open(ui.LOGS / 'ninja.log', 'w') as log:
         # The jobs show their progress and errors themselves, on standard error.
-        status = ui.call(
-            ['ninja', '-C', ui.BUILD, '--quiet', 'build.ninja', *(f'{t}.stamp' for t in targets)],
-            stdout=log, env=dict(os.environ, QEMU_PMU_CWD=os.getcwd()))
+        status = ui.call(['ninja', '-C', ui.BUILD, '--quiet', 'build.ninja', *goals],
+                         stdout=log, env=dict(os.environ, QEMU_PMU_CWD=os.getcwd()))
     if status:
         text = (ui.LOGS / 'ninja.log').read_text()
         if 'FAILED:' not in text:          # ninja's own trouble: nobody has told the user yet

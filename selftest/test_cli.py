@@ -4,10 +4,11 @@
 import os
 import re
 import subprocess
+import tempfile
 import unittest
 
 import fixtures
-from fixtures import TreeTest, one_line, write
+from fixtures import ROOT, TreeTest, finish, one_line, write
 
 STUB = '#!/bin/sh\necho "$0 $*" >> "$CALLS"\n'
 
@@ -163,6 +164,20 @@ class Trouble(TreeTest):
             script.write('\n\ndef export(*_):\n    return {}["no such key"]\n')
         one_line(self, self.export(), 1, 'internal error', 'no such key', 'logs/crash.log')
         self.assertIn('Traceback', (self.project.build / 'logs/crash.log').read_text())
+
+    def test_at_once(self):
+        """commands that begin at the same time configure the build folder once, and all work"""
+        (self.project.root / 'selftest').symlink_to(ROOT / 'selftest')
+        with tempfile.TemporaryDirectory() as folder:           # its name has no space
+            env = dict(self.project.env, QEMU_PMU_BUILD=f'{folder}/build', XDG_CACHE_HOME=folder)
+            for _ in ('a new build folder', 'a new meson.build'):
+                (self.project.root / 'meson.build').touch()
+                running = [self.project.popen('scripts/pmu.py', 'prepare', '--qemu-src', self.qemu,
+                                              env=env) for _ in range(4)]
+                for child in running:
+                    done = finish(child)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(os.path.exists(f'{folder}/build/qemu/src/hw/misc/new.c'))
 
     def test_clean(self):
         """clean keeps edits that were not exported, unless it is told to drop them"""
