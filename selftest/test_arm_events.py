@@ -150,7 +150,9 @@ class ArmTopdown(functional.OneGuest):
         """the kernel says how many slots a cycle has"""
         self.assertEqual(lines, [self.slots])
 
-    @functional.part(lambda cls: 'perf stat --topdown md5sum /usr/bin/perf 2>&1')
+    # perf scales counts by how long events were enabled and counted. Between the starts of two
+    # events, a loaded host can let the guest wait.
+    @functional.part(lambda cls: 'perf stat --no-scale --topdown md5sum /usr/bin/perf 2>&1')
     def test_perf(self, lines):
         """perf stat --topdown knows where all slots went"""
         [shares] = [[float(x) for x in line.split()] for line in lines
