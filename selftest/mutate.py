@@ -5,11 +5,13 @@
 
 Each mutant changes one constant, operator, condition or entry of a table, or drops a statement. It
 is built in a tree of its own (BUILD/mutant); the tests of its file run until one fails. What was
-found out is kept in BUILD/mutants.jsonl: run it again to go on.
+found out is kept in BUILD/mutants.jsonl: run it again to go on. mutants.txt has those that change
+nothing that can be seen, and why.
 """
 
 import argparse
 import collections
+import concurrent.futures
 import contextlib
 import fnmatch
 import hashlib
@@ -21,7 +23,10 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'scripts'))
 import qemu             # noqa: E402
@@ -30,6 +35,7 @@ import ui               # noqa: E402
 
 KIND = 'mutant'
 SRC, RESULTS = ui.BUILD / KIND / 'src', ui.BUILD / 'mutants.jsonl'
+EQUIVALENT = pathlib.Path(__file__).parent / 'mutants.txt'
 # Which tests notice what is wrong with a file: all patterns that fit count
 ARM = 'arm-pmu-events-test arm-pmu-topdown-test insn-count-test hisi_pmcu-tcg-test'
 TESTS = (('hw/misc/pmu/pmu-synthetic.c', 'aarch64', 'tests/unit/test-pmu-synthetic hisi_pmcu-test'),
@@ -40,16 +46,18 @@ TESTS = (('hw/misc/pmu/pmu-synthetic.c', 'aarch64', 'tests/unit/test-pmu-synthet
          ('target/i386/*', 'x86_64', 'x86-pmu-test x86-topdown-test'),
          ('accel/*', 'aarch64', ARM), ('accel/*', 'ppc64', 'ppc-count-test'),
          ('accel/*', 'x86_64', 'x86-pmu-test'),
-         ('pc-bios/*', 'ppc64', 'pc-bios/pnv-pnor/test-pnv-pnor'))
+         *((f'pc-bios/pnv-pnor/{file}.c', 'ppc64', 'pc-bios/pnv-pnor/test-pnv-pnor')
+           for file in ('catalog', 'pnor')))
 OPERATORS = {'==': '!=', '!=': '==', '&&': '||', '||': '&&', '<': '<=', '<=': '<', '>': '>=',
              '>=': '>', '+': '-', '-': '+', '&': '|', '|': '&', '<<': '>>', '>>': '<<', '*': '+',
              '+=': '-=', '-=': '+=', '|=': '&=', '&=': '|=', 'true': 'false', 'false': 'true',
              'MIN': 'MAX', 'MAX': 'MIN', '++': '--', '--': '++'}
 TOKEN = re.compile(r'(?<= )([=!<>+|&-]=|&&|\|\||<<|>>|[<>+&|*-])(?=\s)|\b(true|false|MIN|MAX)\b|'
                    r'\+\+|--')
-# Not seen by tests: what is printed or freed; and there is one version of streams.
+# Not seen by tests: what is printed or freed; there is one version of streams, and a wrong type of
+# a helper's argument is the compiler's, or the same.
 EXEMPT = re.compile(r'trace_|qemu_log|g_assert|version_id|BUILD_BUG|error_(setg|report|append|pre)|'
-                    r'g_free|unref\(')
+                    r'g_free|unref\(|DEF_HELPER')
 
 
 def closing(code, start):
@@ -85,7 +93,9 @@ def mutants(text):
 
 
 def selected(patterns, limit, seed):
-    """Yield (file, what changes, the whole new text): a sample of each file's mutants."""
+    """Yield (file, what changes, the whole new text): a sample of each file's mutants, one of each
+    file after the other."""
+    samples = []
     for name in tree.overlay_files():
         if not re.search(r'\.c(\.inc)?$|\.h\.inc$', name) or not tests_of(name) or not any(
                 fnmatch.fnmatch(name, p) for p in patterns):
@@ -98,7 +108,19 @@ def selected(patterns, limit, seed):
                 found.append((name, f'{name}:{text.count(chr(10), 0, start) + 1}: ' +
                               ' '.join(what.split()), text[:start] + new + text[end:]))
         random.Random(seed).shuffle(found)
-        yield from found[:limit]
+        samples.append(found[:limit])
+    for i in range(limit):
+        yield from (found[i] for found in samples if i < len(found))
+
+
+def equivalent():
+    """Mutants that change nothing, without their lines' numbers: {what: why}."""
+    text = re.sub(r'^#.*\n', '', EQUIVALENT.read_text(), flags=re.M)
+    return dict(re.findall(r'^(\S.*)\n    (\S.*)$', text, re.M))
+
+
+def unnumbered(what):
+    return re.sub(r'^([^:]+):\d+:', r'\1:', what)
 
 
 def tests_of(name):
@@ -106,49 +128,151 @@ def tests_of(name):
             in TESTS if fnmatch.fnmatch(name, pattern) for test in tests.split()]
 
 
-def build(*goals):
-    return not subprocess.run(['ninja', *goals], cwd=qemu.folder(KIND), env=qemu.environment(),
-                              stdin=subprocess.DEVNULL, capture_output=True).returncode
+class Test(typing.NamedTuple):
+    """A test program, and how many seconds each of its cases takes without a mutant."""
+    target: str
+    program: str
+    cases: dict
 
 
-def passes(target, test, seconds):
-    """Whether a test passes within so many seconds."""
+class Runner:
+    """Runs cases of tests, several at a time, until one fails."""
+
+    def __init__(self):
+        self.tests, self.found = {}, collections.defaultdict(collections.Counter)
+
+    def prepare(self, name):
+        """The tests of a file, built and measured without a mutant when first asked for."""
+        new = [test for test in tests_of(name) if test not in self.tests]
+        if not new:
+            return [self.tests[test] for test in tests_of(name)]
+        with ui.Step(f'build and run {", ".join(program for _, program in new)}, unchanged'), \
+                concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            if not build(*(goal for target, program in new for goal in goals(target, program))):
+                raise ui.Fail('the tests do not compile', "see './pmu build'")
+            self.tests.update(zip(new, pool.map(lambda test: measured(*test), new)))
+        return self.prepare(name)
+
+    def judge(self, name, text):
+        """What notices that a file has this text: 'compiler', a case of a test, or ''."""
+        original = (SRC / name).read_text()
+        try:
+            (SRC / name).write_text(text)
+            return self.noticed(name)
+        finally:
+            (SRC / name).write_text(original)
+
+    def noticed(self, name):
+        tests = self.prepare(name)
+        for target in dict.fromkeys(test.target for test in tests):
+            mine = [test for test in tests if test.target == target]
+            if not build(*(goal for test in mine for goal in goals(target, test.program))):
+                return 'compiler'
+            if by := self.first_failure(self.packets(name, mine)):
+                self.found[name][by] += 1
+                return by
+        return ''
+
+    def packets(self, name, tests):
+        """Which cases to run in one process: those that found mutants of this file come first,
+        then short ones."""
+        found = self.found[name]
+        for known in True, False:
+            packets = collections.defaultdict(dict)
+            for _, seconds, case, i in sorted(
+                    (-found[case], seconds, case, i) for i, test in enumerate(tests)
+                    for case, seconds in test.cases.items() if bool(found[case]) == known):
+                if packets[i] and sum(packets[i].values()) + seconds > 2:
+                    yield tests[i], list(packets.pop(i))
+                packets[i][case] = seconds
+            yield from ((tests[i], list(packet)) for i, packet in packets.items())
+
+    def first_failure(self, packets):
+        """Run packets of cases, as many at a time as there are CPUs, until a case fails."""
+        packets, lock, end, failed = iter(packets), threading.Lock(), threading.Event(), []
+
+        def work():
+            while not end.is_set():
+                with lock:
+                    test, cases = next(packets, (None, None))
+                if not test:
+                    return
+                if by := failure(test, cases, end):
+                    failed.append(by)
+                    end.set()
+        workers = [threading.Thread(target=work, daemon=True) for _ in range(os.cpu_count())]
+        for worker in workers:
+            worker.start()
+        try:
+            for worker in workers:
+                worker.join()
+        finally:
+            end.set()
+        return failed[0] if failed else ''
+
+
+def build(*what):
+    return not subprocess.run(['ninja', *dict.fromkeys(what)], cwd=qemu.folder(KIND),
+                              env=qemu.environment(), stdin=subprocess.DEVNULL,
+                              capture_output=True).returncode
+
+
+def goals(target, program):
+    """What a test needs, besides itself"""
+    qtest = program.startswith('tests/qtest/')
+    needs = ('pnv-pnor', 'pnv-pnor-imc.bin') if qtest and target == 'ppc64' else \
+        ('pnv-imc-4e0200.dtb', 'pnv-imc-800200.dtb') if program.startswith(qemu.PNOR) else ()
+    return [program, *([f'qemu-system-{target}', 'qemu-img'] if qtest else []),
+            *(qemu.PNOR + name for name in needs)]
+
+
+@contextlib.contextmanager
+def start(target, program, *options, **kw):
+    """A test program that runs, and its end with the QEMUs that it leaves."""
     env = {**os.environ, 'QTEST_QEMU_IMG': './qemu-img',
            'QTEST_QEMU_BINARY': f'./qemu-system-{target}'}
-    with subprocess.Popen([f'./{test}', '--tap'], cwd=qemu.folder(KIND), env=env,
-                          start_new_session=True, stdin=subprocess.DEVNULL,
-                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+    with subprocess.Popen([f'./{program}', '--tap', *options], cwd=qemu.folder(KIND), env=env,
+                          start_new_session=True, stdin=subprocess.DEVNULL, text=True,
+                          errors='replace', stderr=subprocess.DEVNULL, **kw) as child:
         try:
-            return child.wait(seconds) == 0
-        except subprocess.TimeoutExpired:
-            return False
+            yield child
         finally:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)        # and QEMUs that it has left
+                os.killpg(child.pid, signal.SIGKILL)
 
 
-def seconds(target, test):
-    """Build a test for code without a mutant, and run it; returns how long a mutant may take."""
-    with ui.Step(f'build and run {test}, unchanged'):
-        built = build(f'qemu-system-{target}', 'qemu-img', test, *goals_of(target))
-        start = time.monotonic()
-        if not built or not passes(target, test, 900):
-            raise ui.Fail(f'{test} fails without a mutant', "see './pmu test'")
-    return 30 + 4 * (time.monotonic() - start)
+def measured(target, program):
+    times, last = {}, time.monotonic()
+    with start(target, program, stdout=subprocess.PIPE) as child:
+        for line in child.stdout:
+            if m := re.match(r'ok \d+ (\S+)', line):
+                times[m[1]] = time.monotonic() - last
+                last = time.monotonic()
+        if child.wait() or not times:
+            raise ui.Fail(f'{program} fails without a mutant', "see './pmu test'")
+    return Test(target, program, times)
 
 
-def goals_of(target):
-    return [qemu.PNOR + name for name in ('pnv-pnor', 'pnv-pnor-imc.bin') if target == 'ppc64']
-
-
-def judge(name, limits):
-    """What notices the mutant that is in the tree: 'compiler', a test's name, or '' if nothing."""
-    for target, test in tests_of(name):
-        if not build(f'qemu-system-{target}', test, *goals_of(target)):
-            return 'compiler'
-        if not passes(target, test, limits[target, test]):
-            return test
-    return ''
+def failure(test, cases, end, *options):
+    """The first of these cases that fails, or takes far too long; None if there is none."""
+    limit = time.monotonic() + 20 + 5 * sum(test.cases[case] for case in cases)
+    with tempfile.TemporaryFile('w+', errors='replace') as out:
+        with start(test.target, test.program, *options, *(f'-p={case}' for case in cases),
+                   stdout=out) as child:
+            while child.poll() is None and time.monotonic() < limit and not end.wait(0.02):
+                pass
+            if child.poll() == 0 or end.is_set():
+                return None
+            hangs = child.poll() is None
+        out.seek(0)
+        text = out.read()
+    passed = re.findall(r'^ok \d+ (\S+)', text, re.M)
+    by = next((case for case in test.cases if case in cases and case not in passed), cases[-1])
+    # Once more, since a busy host can have been the reason.
+    seed = re.search(r'^# random seed: (\S+)', text, re.M)
+    if hangs or options or failure(test, [by], end, *([f'--seed={seed[1]}'] if seed else [])):
+        return by
+    return None
 
 
 def main(argv):
@@ -156,38 +280,44 @@ def main(argv):
     parser.add_argument('--files', metavar='PATTERN', action='append', help='only these files')
     parser.add_argument('--limit', metavar='N', type=int, default=20, help='of each file (20)')
     parser.add_argument('--seed', metavar='N', type=int, default=1, help='of the sample (1)')
+    parser.add_argument('--again', action='store_true', help='try those that lived again')
     opt = parser.parse_args(argv)
     todo = list(selected(opt.files or ['*'], opt.limit, opt.seed))
     if not todo:
         raise ui.Fail('there is no such file with tests', 'see TESTS in selftest/mutate.py')
-    known, limits = {}, {}
+    known, runner, same = {}, Runner(), equivalent()
     if RESULTS.exists():
-        known = {r['key']: r['by'] for r in map(json.loads, RESULTS.read_text().splitlines())}
+        for r in map(json.loads, RESULTS.read_text().splitlines()):
+            known[r['key']] = r['by']
+            runner.found[r['what'].partition(':')[0]][r['by']] += r['by'].startswith('/')
+    if opt.again:
+        known = {key: by for key, by in known.items() if by}
     tally = collections.defaultdict(collections.Counter)
     with ui.lock(ui.BUILD / KIND / 'lock', 'mutants'), open(RESULTS, 'a') as log:
         tree.checkout(SRC, tree.prepare()['tip'])
         qemu.fetch_tools()
         qemu.configure(KIND, None)
         qemu.link_firmware(KIND)
-        for i, (name, what, text) in enumerate(todo, 1):
-            key = hashlib.sha1(f'{name}\n{text}'.encode()).hexdigest()
-            if key not in known:
-                for test in set(tests_of(name)) - set(limits):
-                    limits[test] = seconds(*test)
-                original = (SRC / name).read_text()
-                with ui.Step(f'mutant {i} of {len(todo)}: {what}'):
-                    try:
-                        (SRC / name).write_text(text)
-                        known[key] = judge(name, limits)
-                    finally:
-                        (SRC / name).write_text(original)
-                print(json.dumps({'key': key, 'by': known[key], 'what': what}), file=log)
-                log.flush()
-            tally[name][known[key]] += known[key] != 'compiler'
-            if not known[key]:
-                print(f'lives: {what}', flush=True)
-    for name, by in [*tally.items(), ('all', sum(tally.values(), collections.Counter()))]:
-        print(f'{by.total():5} mutants, {by[""]} live  {name}')
+        try:
+            for i, (name, what, text) in enumerate(todo, 1):
+                key = hashlib.sha1(f'{name}\n{text}'.encode()).hexdigest()
+                if unnumbered(what) in same:
+                    known[key] = 'equivalent'
+                if key not in known:
+                    runner.prepare(name)
+                    live = sum(by[''] for by in tally.values())
+                    with ui.Step(f'mutant {i} of {len(todo)}, {live} live: {what}'):
+                        known[key] = runner.judge(name, text)
+                    print(json.dumps({'key': key, 'by': known[key], 'what': what}), file=log)
+                    log.flush()
+                tally[name][known[key]] += known[key] != 'compiler'
+                if not known[key]:
+                    print(f'lives: {what}', flush=True)
+        finally:                            # also after Ctrl-C
+            tally['all'] = sum(tally.values(), collections.Counter())
+            for name, by in tally.items():
+                print(f'{by.total():5} mutants, {by["equivalent"]} equivalent, {by[""]} live  '
+                      f'{name}')
 
 
 if __name__ == '__main__':

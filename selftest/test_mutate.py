@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """selftest/mutate.py: what is changed, and what is left alone."""
 
+import pathlib
+import tempfile
+import threading
 import unittest
+from unittest import mock
 
 import mutate
 
@@ -58,3 +62,37 @@ class Mutate(unittest.TestCase):
         self.assertEqual([what for _, what, _ in found if 'trace_' in what.split('==>')[0]], [])
         self.assertEqual(mutate.tests_of('hw/misc/pmu/hisi_pmcu.c')[0],
                          ('aarch64', 'tests/qtest/hisi_pmcu-test'))
+
+    def test_equivalent(self):
+        """mutants that are said to change nothing are still mutants of today's code"""
+        listed = mutate.equivalent()
+        names = sorted({what.partition(':')[0] for what in listed})
+        found = {mutate.unnumbered(what) for _, what, _ in mutate.selected(names, 10 ** 6, 1)}
+        self.assertEqual(set(listed) - found, set())
+        lines = [line for line in mutate.EQUIVALENT.read_text().splitlines() if line[:1] != '#']
+        self.assertEqual(len(lines), 2 * len(listed))
+
+    def test_order(self):
+        """cases that found mutants of the file run first, then short ones, two seconds at a time"""
+        runner = mutate.Runner()
+        runner.found['f.c']['/b'] = 1
+        test = mutate.Test('x', 'y', {'/a': 5, '/b': 0.5, '/c': 0.9, '/d': 0.8, '/e': 0.7})
+        self.assertEqual([cases for _, cases in runner.packets('f.c', [test])],
+                         [['/b'], ['/e', '/d'], ['/c'], ['/a']])
+
+    def failure(self, script):
+        """Of the cases /a, /b and /c of a test that is a shell script"""
+        with tempfile.TemporaryDirectory() as folder, \
+                mock.patch('qemu.folder', lambda kind: pathlib.Path(folder)):
+            program = pathlib.Path(folder) / 'test'
+            program.write_text(f'#!/bin/sh\necho "# random seed: R02S7"\n{script}\n')
+            program.chmod(0o755)
+            return mutate.failure(mutate.Test('x', 'test', {'/a': 0, '/b': 0, '/c': 0}),
+                                  ['/b', '/a', '/c'], threading.Event())
+
+    def test_failure(self):
+        """the first case that did not pass is named, if it fails again with the same seed"""
+        again = '[ "$*" = "--tap --seed=R02S7 -p=/b" ]'
+        self.assertIsNone(self.failure('echo ok 1 /a'))
+        self.assertEqual(self.failure('echo ok 1 /a; exit 1'), '/b')
+        self.assertIsNone(self.failure(f'echo ok 1 /a; {again}'))
