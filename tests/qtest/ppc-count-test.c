@@ -17,6 +17,7 @@
  *  R7 Time counts while the CPU is not halted; and apart with CTRL[RUN]. So do
  *     instructions with CTRL[RUN], in each domain.
  *  R8 Nothing moves unless counting is on.
+ *  R9 On machines without IMC, LDBAR is a register that only stores.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -666,6 +667,13 @@ static const uint32_t run_latch[] = {
     0x42000000,     /* 3:  bdnz 3b */
 };
 
+static const uint32_t ldbar[] = {
+    0x3c801234,     /*     lis r4, 0x1234 */
+    0x7c92d3a6,     /*     mtspr 850, r4 */
+    0x7cb2d2a6,     /*     mfspr r5, 850 */
+    0xf8bf0008,     /*     std r5, 8(r31) */
+};
+
 static const uint32_t endless[] = {
     0x38840001,     /* 1:  addi r4, r4, 1 */
     0x4bfffffc,     /*     b 1b */
@@ -1083,6 +1091,27 @@ static void test_off(const void *args)
     unlink(name);
 }
 
+/* R9, while nothing counts and while something does */
+static void test_ldbar(const void *args)
+{
+    Pnv p = count_init(CPUS, args);
+    const Code code = C(ldbar);
+    uint64_t result[CPUS][TOTALS];
+
+    count_code(&p, &code, 0, NULL);
+    for (int on = 0; on < 2; on++) {
+        count_reset(&p);
+        count_all(&p, on);
+        count_run(&p, "ldbar", result);
+        for (int c = 0; c < CPUS; c++) {
+            g_assert_cmphex(qtest_readq(p.qts, DATA(c) + DATA_VALUE), ==,
+                            0x12340000);
+            g_assert_cmpuint(result[c][HV * LANES], ==, on ? 4 : -FRAME);
+        }
+    }
+    qtest_quit(p.qts);
+}
+
 /* Without TCG, there is nothing to switch on. */
 static void test_no_tcg(void)
 {
@@ -1167,6 +1196,10 @@ int main(int argc, char **argv)
     qtest_add_data_func("ppc-count/time/powernv10",
                         "-M powernv10 -accel tcg -icount shift=0,sleep=off",
                         test_time);
+    qtest_add_data_func("ppc-count/ldbar/powernv9",
+                        "-M powernv9 -accel tcg", test_ldbar);
+    qtest_add_data_func("ppc-count/ldbar/powernv10",
+                        "-M powernv10 -accel tcg", test_ldbar);
     qtest_add_data_func("ppc-count/off", "-M powernv10 -accel tcg", test_off);
     qtest_add_func("ppc-count/no-tcg", test_no_tcg);
 
