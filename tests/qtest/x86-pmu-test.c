@@ -225,7 +225,6 @@ static void test_migrate(const void *data)
     guest_quit(&to);
 }
 
-/* RESET, and so the start of the other QEMU, leaves GLOBAL_CTRL set. */
 #include "hostile-stream.c.inc"
 
 static void test_migrate_changed(const void *data)
@@ -266,6 +265,7 @@ static void test_migrate_often(void)
     guest_quit(&g);
 }
 
+/* RESET, and so the start of the other QEMU, leaves GLOBAL_CTRL set. */
 static void test_migrate_zero(void)
 {
     Guest g = guest_init(ICELAKE, 0);

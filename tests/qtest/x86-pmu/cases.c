@@ -2299,12 +2299,19 @@ static void case_migrate(void)
           EV_INSNS | EVTSEL_USR | EVTSEL_INT | EVTSEL_EN);
 }
 
-/* RESET leaves bits in GLOBAL_CTRL, and so does the start of QEMU. */
+/*
+ * RESET leaves bits in GLOBAL_CTRL, and so does the start of QEMU. The others
+ * have sections of their own, which only streams with 0 in them do without.
+ */
 static void case_migrate_zero(void)
 {
     pmu_reset();
+    wrmsr(MSR_FIXED_CTR(3), 1);
+    wrmsr(MSR_PERF_METRICS, 1);
     wait_for_host();
     check("GLOBAL_CTRL", NO_STEP, rdmsr(MSR_GLOBAL_CTRL), 0);
+    check("FIXED_CTR3", NO_STEP, rdmsr(MSR_FIXED_CTR(3)), 1);
+    check("PERF_METRICS", NO_STEP, rdmsr(MSR_PERF_METRICS), 1);
 }
 
 /* Counters are frozen; without a look at the PMU, its interrupt comes. */
