@@ -388,6 +388,25 @@ static void test_keep(void)
                     base + BLOCK, 0x21 * BLOCK);
 }
 
+/* The place of its entry in the table means nothing, not even if it is 0. */
+static void test_first(void)
+{
+    g_autofree uint8_t *base = owned_image(false);
+    g_autoptr(GByteArray) image = update(base, 0x26, 0x800100, "new", 3);
+    g_autoptr(GByteArray) first = NULL;
+
+    put_words(base + ENTRY(0, 0), owned_entry, 32);
+    put_words(base + ENTRY(3, 0), part_entry, 32);
+    first = update(base, 0x26, 0x800100, "new", 3);
+
+    g_assert_cmpmem(first->data + ENTRY(0, 0), 128,
+                    image->data + ENTRY(3, 0), 128);
+    g_assert_cmpmem(first->data + ENTRY(3, 0), 128,
+                    image->data + ENTRY(0, 0), 128);
+    g_assert_cmpmem(first->data + ENTRY(4, 0), first->len - ENTRY(4, 0),
+                    image->data + ENTRY(4, 0), image->len - ENTRY(4, 0));
+}
+
 static void test_replace(void)
 {
     static const uint32_t toc[] = {
@@ -1592,6 +1611,7 @@ int main(int argc, char **argv)
     g_test_add_func("/pnv-pnor/image/append", test_append);
     g_test_add_func("/pnv-pnor/image/free-space", test_free_space);
     g_test_add_func("/pnv-pnor/image/keep", test_keep);
+    g_test_add_func("/pnv-pnor/image/first", test_first);
     g_test_add_func("/pnv-pnor/image/replace", test_replace);
     g_test_add_func("/pnv-pnor/image/fits", test_fits);
     g_test_add_func("/pnv-pnor/image/move", test_move);
