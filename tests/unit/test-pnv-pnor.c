@@ -913,6 +913,7 @@ static void add_group(Builder *b, const char *node, uint32_t phandle)
     add(b, "#address-cells", cell(1));
     add(b, "#size-cells", cell(1));
     add(b, "phandle", cell(phandle));
+    add(b, "compatible", nothing());
 }
 
 static void add_event(Builder *b, const char *node, const char *name,
@@ -1015,6 +1016,7 @@ static void test_good_catalog(void)
         { "n@0", "event-name", text("a.b-c:d_64B") },
         { "mcs01@c8", "compatible", bytes("x\0ibm,imc-counters", 19) },
         { "mcs01@c8", "", text("core@c8") },
+        { "no-events", "compatible", text("") },
     };
     CatalogInfo info;
     size_t i;
