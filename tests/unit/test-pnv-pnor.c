@@ -1448,6 +1448,43 @@ static void test_decompress(void)
     g_byte_array_unref(blob);
 }
 
+/*
+ * The .xz file format, 3.1 and 5.3.1: behind the stream header of 12 bytes are
+ * the size of the block header in words of 4 bytes, less one; flags; two sizes
+ * that are not there without bits 6 and 7 of these; the id of the filter, and
+ * how many bytes its properties have. The one of LZMA2 is the size of the
+ * dictionary: 28 is 2^26, and 30 twice as much.
+ */
+static void test_dictionary(void)
+{
+    guint bits;
+
+    for (bits = 28; bits <= 30; bits += 2) {
+        g_autoptr(GByteArray) blob = make_xz("hello", 5, LZMA_CHECK_CRC32,
+                                             false);
+        g_autoptr(GByteArray) data = NULL;
+        g_autoptr(GError) err = NULL;
+        uint8_t *block = blob->data + 12;
+        uint8_t *filter = block + 2 + (block[1] >> 6 & 1) + (block[1] >> 7);
+        size_t size = block[0] * 4;
+        uint32_t crc;
+
+        g_assert_cmphex(filter[0], ==, 0x21);
+        g_assert_cmphex(filter[1], ==, 1);
+        filter[2] = bits;
+        crc = GUINT32_TO_LE(lzma_crc32(block, size, 0));
+        memcpy(block + size, &crc, 4);
+        data = catalog_decompress(blob->data, blob->len, &err);
+        if (bits == 28) {
+            g_assert_no_error(err);
+            g_assert_cmpmem(data->data, data->len, "hello", 5);
+        } else {
+            g_assert_null(data);
+            assert_refused(&err, "more than 64 MiB");
+        }
+    }
+}
+
 /* Each block has its own filters: skiboot reads blocks with LZMA2 only. */
 static void test_blocks(void)
 {
@@ -1637,6 +1674,7 @@ int main(int argc, char **argv)
     g_test_add_func("/pnv-pnor/catalog/none", test_no_catalog);
     g_test_add_func("/pnv-pnor/xz/compress", test_compress);
     g_test_add_func("/pnv-pnor/xz/decompress", test_decompress);
+    g_test_add_func("/pnv-pnor/xz/dictionary", test_dictionary);
     g_test_add_func("/pnv-pnor/xz/blocks", test_blocks);
     g_test_add_func("/pnv-pnor/xz/streams", test_streams);
     g_test_add_func("/pnv-pnor/list/without", test_list_without);
