@@ -142,6 +142,72 @@ static void test_extra(void)
     guest_quit(&g);
 }
 
+static QDict *query_pmu(QTestState *qts)
+{
+    QDict *rsp = qtest_qmp(qts, "{ 'execute': 'query-pmu' }");
+    const QListEntry *first = qlist_first(qdict_get_qlist(rsp, "return"));
+    QDict *pmu = qobject_to(QDict, qlist_entry_obj(first));
+
+    qobject_ref(pmu);
+    qobject_unref(rsp);
+    return pmu;
+}
+
+/*
+ * What follows from the model's number: Intel 64 and IA-32 Architectures
+ * Software Developer's Manual, volume 4, table 2-1. The level is that of
+ * PERF_METRICS, and the registers are those of events that look at them.
+ */
+static void test_models(void)
+{
+    enum { NONE, SKL, ICL, GLC };
+    static const struct {
+        uint8_t width, level;
+        bool registers;
+    } what[] = {
+        [NONE] = { 4, 0, false },
+        [SKL] = { 4, 0, true },
+        [ICL] = { 5, 1, true },
+        [GLC] = { 6, 2, true },
+    };
+    static const struct {
+        uint8_t model, is;
+    } rows[] = {
+        { 0x4d, NONE }, { 0x4e, SKL }, { 0x55, SKL }, { 0x56, NONE },
+        { 0x5e, SKL }, { 0x6a, ICL }, { 0x6b, NONE }, { 0x6c, ICL },
+        { 0x7d, ICL }, { 0x7e, ICL }, { 0x8c, ICL }, { 0x8d, ICL },
+        { 0x8e, SKL }, { 0x8f, GLC }, { 0x9e, SKL }, { 0xa5, SKL },
+        { 0xa6, SKL }, { 0xa7, ICL }, { 0xad, GLC }, { 0xae, GLC },
+        { 0xcf, GLC },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(rows); i++) {
+        unsigned is = rows[i].is, level = what[is].level;
+        g_autofree char *args = g_strdup_printf(ICELAKE ",model=%u",
+                                                rows[i].model);
+        Guest g = guest_init(args, what[is].width |
+                             (level > 1 ? CONFIG_LEVEL_2 : 0));
+        QDict *pmu = query_pmu(g.qts);
+        QDict *metrics = qdict_get_qdict(pmu, "perf-metrics");
+        QDict *rsp = qtest_qmp(g.qts, "{ 'execute': 'qom-get', 'arguments':"
+                               " { 'path': %s, 'property': 'pmu-width' } }",
+                               qdict_get_str(pmu, "qom-path"));
+
+        g_test_message("model 0x%x", rows[i].model);
+        g_assert_cmpint(qdict_get_int(rsp, "return"), ==, what[is].width);
+        g_assert_true(!metrics == !level);
+        g_assert_true(level < 2 || qdict_haskey(metrics, "heavy-operations"));
+        g_assert_true(level != 1 || !qdict_haskey(metrics,
+                                                  "heavy-operations"));
+        if (what[is].registers) {
+            guest_run(&g, GUEST_CASE(td_extra), 0, 0);
+        }
+        qobject_unref(rsp);
+        qobject_unref(pmu);
+        guest_quit(&g);
+    }
+}
+
 static void test_random(void)
 {
     uint32_t seed = g_test_rand_int();
@@ -907,6 +973,7 @@ int main(int argc, char **argv)
     qtest_add_func("x86-topdown/registers/reset", test_reset);
     qtest_add_func("x86-topdown/registers/offcore-kept-and-cleared",
                    test_extra);
+    qtest_add_func("x86-topdown/registers/models", test_models);
     qtest_add_func("x86-topdown/rule-5/default-limit", test_default_limit);
     qtest_add_func("x86-topdown/random", test_random);
 
