@@ -388,23 +388,31 @@ static void test_keep(void)
                     base + BLOCK, 0x21 * BLOCK);
 }
 
-/* The place of its entry in the table means nothing, not even if it is 0. */
+/* The order of the entries means nothing: neither IMA_CATALOG's nor HIGH's. */
 static void test_first(void)
 {
-    g_autofree uint8_t *base = owned_image(false);
-    g_autoptr(GByteArray) image = update(base, 0x26, 0x800100, "new", 3);
-    g_autoptr(GByteArray) first = NULL;
+    g_autofree uint8_t *large = patterned(3);
+    guint n;
 
-    put_words(base + ENTRY(0, 0), owned_entry, 32);
-    put_words(base + ENTRY(3, 0), part_entry, 32);
-    first = update(base, 0x26, 0x800100, "new", 3);
+    for (n = 3; n <= 4; n++) {
+        g_autofree uint8_t *base = owned_image(true);
+        g_autoptr(GByteArray) image = update(base, 0x27, 0x820200, large,
+                                             0x3000);
+        g_autoptr(GByteArray) first = NULL;
 
-    g_assert_cmpmem(first->data + ENTRY(0, 0), 128,
-                    image->data + ENTRY(3, 0), 128);
-    g_assert_cmpmem(first->data + ENTRY(3, 0), 128,
-                    image->data + ENTRY(0, 0), 128);
-    g_assert_cmpmem(first->data + ENTRY(4, 0), first->len - ENTRY(4, 0),
-                    image->data + ENTRY(4, 0), image->len - ENTRY(4, 0));
+        put_words(base + ENTRY(0, 0), n == 3 ? owned_entry : high_entry, 32);
+        put_words(base + ENTRY(n, 0), part_entry, 32);
+        first = update(base, 0x27, 0x820200, large, 0x3000);
+
+        g_assert_cmpmem(first->data + ENTRY(0, 0), 128,
+                        image->data + ENTRY(n, 0), 128);
+        g_assert_cmpmem(first->data + ENTRY(n, 0), 128,
+                        image->data + ENTRY(0, 0), 128);
+        g_assert_cmpmem(first->data + ENTRY(1, 0), 2 * 128,
+                        image->data + ENTRY(1, 0), 2 * 128);
+        g_assert_cmpmem(first->data + BLOCK, first->len - BLOCK,
+                        image->data + BLOCK, image->len - BLOCK);
+    }
 }
 
 static void test_replace(void)
@@ -1047,6 +1055,10 @@ static void test_bad_catalog(void)
         { { "", "compatible", nothing() }, "/: property 'compatible'" },
         { { "", "compatible", bytes("ibm,opal-in-memory-counters", 27) },
           "/: property 'compatible' does not end" },
+        { { "", "compatible", bytes("ibm,power9", 10) },
+          "/: property 'compatible' does not end" },
+        { { "no-events", "compatible", bytes("", 0) },
+          "/no-events: property 'compatible' does not end" },
         { { "", "#address-cells", cell(2) }, "'#address-cells' is 2" },
         { { "", "#address-cells", nothing() }, "'#address-cells' is missing" },
         { { "", "#size-cells", cell(0) }, "/: property '#size-cells' is 0" },
@@ -1293,6 +1305,15 @@ static void test_no_catalog(void)
         g_assert_false(catalog_check(dtb->data, i, NULL, &err));
         assert_refused(&err, "not a device tree");
     }
+
+    /* The version, and the first one that it is compatible with */
+    put(dtb->data + 20, 16);
+    put(dtb->data + 24, 16);
+    g_assert_true(catalog_check(dtb->data, size, NULL, NULL));
+    put(dtb->data + 20, 15);
+    put(dtb->data + 24, 15);
+    g_assert_false(catalog_check(dtb->data, size, NULL, &err));
+    assert_refused(&err, "not a device tree (FDT_ERR_BADVERSION)");
 }
 
 /* An .xz file made by liblzma itself, with other choices than ours */
@@ -1520,11 +1541,17 @@ static void test_streams(void)
     for (i = 0; i < G_N_ELEMENTS(gaps); i++) {
         g_autoptr(GByteArray) blob = make_xz("hello", 5, LZMA_CHECK_CRC32,
                                              false);
+        g_autoptr(GByteArray) data = NULL;
 
         g_byte_array_append(blob, zeros, gaps[i]);
         g_byte_array_append(blob, second->data, second->len);
         g_assert_null(catalog_decompress(blob->data, blob->len, &err));
         assert_refused(&err, "several streams");
+
+        /* What is behind the last byte does not count. */
+        data = catalog_decompress(blob->data, blob->len - second->len, &err);
+        g_assert_no_error(err);
+        g_assert_cmpmem(data->data, data->len, "hello", 5);
     }
 }
 
