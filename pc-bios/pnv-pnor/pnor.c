@@ -704,7 +704,6 @@ static bool store_content(GByteArray *image, const PnorTable *table,
         set_blocks(image, base + blocks);
     }
     p = image->data + (size_t)base * PNOR_BLOCK_SIZE;
-    memset(p, 0xff, (size_t)blocks * PNOR_BLOCK_SIZE);
     memcpy(p, content->data, content->len);
 
     if (table->catalog < 0) {
