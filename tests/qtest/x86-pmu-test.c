@@ -126,6 +126,17 @@ static void test_reset(void)
     guest_quit(&g);
 }
 
+/* The second CPU starts with an INIT, which must not change what RESET is. */
+static void test_reset_two(void)
+{
+    Guest g = guest_init(ICELAKE " -smp 2", 0);
+
+    guest_run(&g, GUEST_CASE(smp_reset), 0, 0);
+    guest_reset(&g);
+    guest_run(&g, GUEST_CASE(smp_reset), 0, 0);
+    guest_quit(&g);
+}
+
 static void test_no_pmu(const void *data)
 {
     Guest g = guest_init(data, 0);
@@ -914,6 +925,7 @@ int main(int argc, char **argv)
     }
     qtest_add_func("x86-pmu/shape/bad", test_bad_shape);
     qtest_add_func("x86-pmu/reset", test_reset);
+    qtest_add_func("x86-pmu/reset-of-two", test_reset_two);
     qtest_add_func("x86-pmu/no-full-width-write", test_no_full_width);
     qtest_add_data_func("x86-pmu/no-pmu/intel", "-cpu Icelake-Server-v6",
                         test_no_pmu_intel);

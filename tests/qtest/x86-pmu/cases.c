@@ -2182,6 +2182,17 @@ static void case_smp_init(void)
     call_ap_wait();
 }
 
+/* By qtest, before and after a RESET: it clears what several INITs have kept. */
+static void case_smp_reset(void)
+{
+    start_ap();
+    call_ap(case_reset_values);
+    call_ap_wait();
+    start_ap();
+    call_ap(case_dirty);
+    call_ap_wait();
+}
+
 /* -------------------------------------------------- With the qtest's help */
 
 /*
