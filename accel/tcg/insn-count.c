@@ -55,6 +55,25 @@ static uint64_t insn_count_get(CPUState *cpu, unsigned domain, unsigned word)
     return qatomic_read_u64(insn_count_word(cpu, domain, word));
 }
 
+/* Other threads read the words, @budget, and @total at any time. */
+static void insn_count_set(CPUState *cpu, unsigned domain, unsigned word,
+                           uint64_t value)
+{
+    qatomic_set_u64(insn_count_word(cpu, domain, word), value);
+}
+
+static void insn_count_set_budget(CPUInsnCount *c, unsigned domain,
+                                  int64_t units)
+{
+    qatomic_set_i64(&c->budget[domain], units);
+}
+
+static void insn_count_add_total(CPUInsnCount *c, unsigned domain,
+                                 unsigned lane, uint64_t more)
+{
+    qatomic_set_u64(&c->total[domain][lane], c->total[domain][lane] + more);
+}
+
 bool insn_count_available(void)
 {
     return tcg_enabled() && HOST_LONG_BITS == 64;
@@ -125,20 +144,21 @@ static void insn_count_fold_words(CPUState *cpu, unsigned domain,
     }
 
     seqlock_write_begin(&c->seq);
-    c->budget[domain] = left;
+    insn_count_set_budget(c, domain, left);
     c->linger -= used;
     for (i = 0; i < ops->lanes; i++) {
         const InsnCountLane *l = &ops->lane[i];
 
         if (i == ops->units) {
-            c->total[domain][i] += used;
+            insn_count_add_total(c, domain, i, used);
         } else if (now[l->word]) {
-            c->total[domain][i] += extract64(now[l->word], l->shift, l->bits);
+            insn_count_add_total(c, domain, i,
+                                 extract64(now[l->word], l->shift, l->bits));
         }
     }
-    *insn_count_word(cpu, domain, 0) = left * INSN_COUNT_UNIT + ahead[0];
+    insn_count_set(cpu, domain, 0, left * INSN_COUNT_UNIT + ahead[0]);
     for (i = 1; i < ops->words; i++) {
-        *insn_count_word(cpu, domain, i) = ahead[i];
+        insn_count_set(cpu, domain, i, ahead[i]);
     }
     seqlock_write_end(&c->seq);
 
@@ -264,8 +284,8 @@ static void insn_count_add_budget(CPUState *cpu, unsigned domain, int64_t units)
     uint64_t word = insn_count_get(cpu, domain, 0);
 
     seqlock_write_begin(&c->seq);
-    *insn_count_word(cpu, domain, 0) = word + units * INSN_COUNT_UNIT;
-    c->budget[domain] += units;
+    insn_count_set(cpu, domain, 0, word + units * INSN_COUNT_UNIT);
+    insn_count_set_budget(c, domain, c->budget[domain] + units);
     seqlock_write_end(&c->seq);
 }
 
@@ -481,7 +501,8 @@ void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
     unsigned i;
 
     for (i = 0; i < insn_count_ops(cpu)->words; i++) {
-        *insn_count_word(cpu, tb->count_domain, i) -= ahead[i];
+        insn_count_set(cpu, tb->count_domain, i,
+                       insn_count_get(cpu, tb->count_domain, i) - ahead[i]);
     }
 }
 

@@ -138,9 +138,10 @@ static void ppc_count_latch(PowerPCCPU *cpu, bool run)
         uint64_t insns = ppc_count_read(cpu, i, PPC_COUNT_INSNS);
 
         if (run) {
-            c->run_from[i] = insns;
+            qatomic_set_u64(&c->run_from[i], insns);
         } else {
-            c->run_insns[i] += insns - c->run_from[i];
+            qatomic_set_u64(&c->run_insns[i],
+                            c->run_insns[i] + insns - c->run_from[i]);
         }
     }
 }
@@ -167,12 +168,12 @@ void ppc_count_time(PowerPCCPU *cpu)
     }
     for (i = 0; i < ARRAY_SIZE(c->ns); i++) {
         if (c->running[i]) {
-            c->ns[i] += now - c->since;
+            qatomic_set_i64(&c->ns[i], c->ns[i] + now - c->since);
         }
     }
-    c->since = now;
-    c->running[PPC_COUNT_BUSY] = busy;
-    c->running[PPC_COUNT_RUN] = run;
+    qatomic_set_i64(&c->since, now);
+    qatomic_set(&c->running[PPC_COUNT_BUSY], busy);
+    qatomic_set(&c->running[PPC_COUNT_RUN], run);
     seqlock_write_end(&c->seq);
 }
 
@@ -193,9 +194,11 @@ static int64_t ppc_count_ns(PowerPCCPU *cpu, unsigned kind)
     do {
         seq = seqlock_read_begin(&c->seq);
         for (i = 0; i < ARRAY_SIZE(ns); i++) {
-            ns[i] = c->ns[i];
-            if (c->running[i] && now > c->since) {
-                ns[i] += now - c->since;
+            int64_t since = qatomic_read_i64(&c->since);
+
+            ns[i] = qatomic_read_i64(&c->ns[i]);
+            if (qatomic_read(&c->running[i]) && now > since) {
+                ns[i] += now - since;
             }
         }
     } while (seqlock_read_retry(&c->seq, seq));
@@ -216,10 +219,10 @@ uint64_t ppc_count_run_insns(PowerPCCPU *cpu, unsigned domain)
     g_assert(bql_locked());
     do {
         seq = seqlock_read_begin(&c->seq);
-        insns = c->run_insns[domain];
-        if (c->running[PPC_COUNT_RUN]) {
+        insns = qatomic_read_u64(&c->run_insns[domain]);
+        if (qatomic_read(&c->running[PPC_COUNT_RUN])) {
             insns += ppc_count_peek(cpu, domain, PPC_COUNT_INSNS) -
-                     c->run_from[domain];
+                     qatomic_read_u64(&c->run_from[domain]);
         }
     } while (seqlock_read_retry(&c->seq, seq));
 
