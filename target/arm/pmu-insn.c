@@ -262,7 +262,7 @@ static void pmu_insn_set_due(CPUState *cs, int64_t left)
         due[i] = left;
     }
     insn_count_set_deadlines(cs, 0, due);
-    c->due = c->insns.total[0][PMU_LANE_INST] + left;
+    qatomic_set_u64(&c->due, c->insns.total[0][PMU_LANE_INST] + left);
 }
 
 /* Run pmu_insn_update() on the vCPU's thread for another thread. */
@@ -332,11 +332,14 @@ void pmu_insn_update(CPUARMState *env)
 
     /*
      * Leave the vCPU undisturbed if its next deadline is not later than that
-     * of the new counters. It looks at the new counters at its deadline.
+     * of the new counters. It looks at the new counters at its deadline. The
+     * barrier pairs with that of pmu_insn_deadline().
      */
     qatomic_set(&c->changed, true);
+    smp_mb();
     if (!c->pending && (counted != qatomic_read(&c->insns.wanted) ||
-                        (counted && (int64_t)(count + left - c->due) < 0))) {
+                        (counted && (int64_t)(count + left -
+                                            qatomic_read_u64(&c->due)) < 0))) {
         run_on_cpu_data now = RUN_ON_CPU_NULL;
 
         c->pending = true;
@@ -360,7 +363,14 @@ static void pmu_insn_deadline(CPUState *cs)
         if (left > 0) {
             /* The instructions have counted less than they could have. */
             pmu_insn_set_due(cs, left);
-            return;
+            /*
+             * Another thread may have changed counters meanwhile, and have
+             * compared them with the deadline before this one.
+             */
+            smp_mb();
+            if (!qatomic_read(&c->changed)) {
+                return;
+            }
         }
     }
     BQL_LOCK_GUARD();
