@@ -43,7 +43,8 @@ CONFIGURATIONS = {
     'no-tcg': Kind(('--disable-tcg',), ('x86_64', 'i386')),
     'debug-tcg': Kind(('--enable-debug-tcg',)),
     'clang-asan': Kind(('--cxx=clang++', '--enable-asan', '--enable-ubsan'), compiler='clang'),
-    'clang-tsan': Kind(('--cxx=clang++', '--enable-tsan'), compiler='clang'),
+    'clang-tsan': Kind(('--cxx=clang++', '--enable-tsan', '--extra-cflags=-O1 -gline-tables-only'),
+                       compiler='clang'),
     # QEMU does not emulate 64-bit guests there
     '32-bit': cross('i386', 'i686-linux-gnu', '--cpu=i386', '--disable-kvm',
                     targets=('arm', 'ppc', 'i386')),
