@@ -2182,7 +2182,7 @@ static void case_smp_init(void)
     call_ap_wait();
 }
 
-/* By qtest, before and after a RESET: it clears what several INITs have kept. */
+/* By qtest, before and after a RESET: it clears what two INITs have kept. */
 static void case_smp_reset(void)
 {
     start_ap();
