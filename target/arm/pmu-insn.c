@@ -332,10 +332,10 @@ void pmu_insn_update(CPUARMState *env)
 
     /*
      * Leave the vCPU undisturbed if its next deadline is not later than that
-     * of the new counters. It looks at the new counters at its deadline. The
-     * barrier pairs with that of pmu_insn_deadline().
+     * of the new counters. It looks at the new counters at its deadline.
      */
     qatomic_set(&c->changed, true);
+    /* Pairs with that of pmu_insn_deadline(): @changed before @due */
     smp_mb();
     if (!c->pending && (counted != qatomic_read(&c->insns.wanted) ||
                         (counted && (int64_t)(count + left -
