@@ -29,14 +29,15 @@ def graph(*targets, qemu_src=None):
             ui.run(['/usr/bin/meson', 'configure', *option, ui.BUILD], 'meson.log',
                    'meson configure')
         ninja('build.ninja')        # once, and not by several commands when meson.build is new
-    ninja(*(f'{target}.stamp' for target in targets))
+    if targets:
+        ninja(*(f'{target}.stamp' for target in targets))
 
 
 def ninja(*goals):
     with open(ui.LOGS / 'ninja.log', 'w') as log:
         # The jobs show their progress and errors themselves, on standard error.
-        status = ui.call(['ninja', '-C', ui.BUILD, '--quiet', 'build.ninja', *goals],
-                         stdout=log, env=dict(os.environ, QEMU_PMU_CWD=os.getcwd()))
+        status = ui.call(['ninja', '-C', ui.BUILD, '--quiet', *goals], stdout=log,
+                         env=dict(os.environ, QEMU_PMU_CWD=os.getcwd()))
     if status:
         text = (ui.LOGS / 'ninja.log').read_text()
         if 'FAILED:' not in text:          # ninja's own trouble: nobody has told the user yet

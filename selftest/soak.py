@@ -10,7 +10,6 @@ takes besides the guest's RAM and the translated code: it must not grow after th
 import argparse
 import pathlib
 import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -96,12 +95,11 @@ def watch(boots, memory):
                 f'{arch} {m[-1] / 1024:.0f} MiB' for arch, m in memory.items() if m), flush=True)
 
 
-def main():
+def main(argv):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('guests', nargs='*', metavar='ARCH', help=', '.join(GUESTS))
     parser.add_argument('--minutes', type=float, default=60)
-    opt = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    opt = parser.parse_args(argv)
     if unknown := set(opt.guests) - set(GUESTS):
         parser.error(f'no such guest: {", ".join(unknown)}')
     with tempfile.TemporaryDirectory() as folder:
@@ -130,8 +128,8 @@ def main():
                   f'{"good" if good else "BAD"}')
             if not good:
                 print(text)
-    return bad
+    return int(bad)
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    ui.main(main)
