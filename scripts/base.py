@@ -10,7 +10,7 @@ import tomllib
 
 import debian
 import ui
-from scratch import REPO, git
+from scratch import AUTHOR, REPO, git
 
 NOT_IMPORTED = ('roms', 'debian', '.pc', '.git', 'build')   # large, nothing builds from them
 
@@ -70,6 +70,9 @@ def import_base(qemu_src=None, name=None):
     if not (REPO / 'HEAD').exists():
         REPO.mkdir(parents=True, exist_ok=True)
         git('init', '-q', '--bare', '--template=')
+        # Commits made by hand in the prepared source become patches: these are the project's.
+        git('config', 'user.name', AUTHOR['NAME'])
+        git('config', 'user.email', AUTHOR['EMAIL'])
     if qemu_src:
         path = pathlib.Path(qemu_src).absolute()
         if not path.exists():

@@ -155,6 +155,14 @@ class Export(Prepared):
         self.assertEqual((self.root / 'hw/misc/more.c').read_text(), 'int more;\n')
         self.same_after_prepare()
 
+    def test_author(self):
+        """a commit made in the prepared tree is the project's, whoever the user is elsewhere"""
+        write(self.src, {'hw/arm/virt.c': VIRT.replace('line 30', 'line thirty')})
+        subprocess.run(['git', '-C', self.src, 'commit', '-qam', 'hw/arm: spell it'], check=True,
+                       env=self.project.env, capture_output=True)
+        self.export()
+        self.assertIn('From: qemu-pmu developers <qemu-pmu@localhost>\n', self.patches()[1])
+
     def test_reword(self):
         """a reworded commit message is an edit: exported, and not overwritten before that"""
         self.git('commit', '-q', '--amend', '-m', 'hw/misc: build it\n\nBetter words.\n')
