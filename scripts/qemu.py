@@ -126,7 +126,8 @@ def goals(kind):
 def configure(kind, src):
     build, stamp, how = folder(kind), folder(kind).parent / 'configured', KINDS[kind]
     if how.targets:
-        options = [*OPTIONS, f'--target-list={",".join(f"{t}-softmmu" for t in how.targets)}']
+        targets = [t if '-' in t else f'{t}-softmmu' for t in how.targets]
+        options = [*OPTIONS, f'--target-list={",".join(targets)}']
     else:
         options = [o for o in OPTIONS if re.match('--(python|disable-(down|inst))', o)]
     options += [*how.options, f'--cc={"ccache " * bool(shutil.which("ccache"))}{how.compiler}']
