@@ -8,7 +8,7 @@ import imc
 import ui
 
 PAGE = ui.ROOT / 'docs/system/ppc/pnv-imc.rst'
-MODEL = ui.ROOT / 'hw/ppc/pnv_imc_count.c'
+MODEL = ui.ROOT / 'hw/ppc/imc/pnv_imc_count.c'
 CATALOGS = {'POWER9': 'pnv-imc-4e0200.dts', 'POWER10': 'pnv-imc-800200.dts'}
 
 

@@ -16,7 +16,7 @@ SOURCES = [p for top in ('accel', 'hw', 'include', 'target')
            for p in sorted((ROOT / top).rglob('*')) if p.suffix in ('.c', '.h', '.inc')]
 
 # Devices that block migration, and where they do it
-BLOCKED = {'hw/ppc/pnv_imc': 'hw/ppc/pnv_imc.c'}
+BLOCKED = {'hw/ppc/imc/': 'hw/ppc/imc/pnv_imc.c'}
 # Structures that are no state of a guest
 STATELESS = {
     'constant tables, and what they are made of':

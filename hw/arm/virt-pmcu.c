@@ -60,6 +60,9 @@ void virt_pmcu_check(VirtMachineState *vms)
     unsigned cores = smp->cores;
     const char *reason = NULL;
 
+    if (!vms->pmcu) {
+        return;
+    }
     if (!tcg_enabled() && !qtest_enabled()) {
         error_report("mach-virt: pmcu=on needs -accel tcg, with %s the PMUs "
                      "of the CPUs are out of reach", current_accel_name());
@@ -186,6 +189,9 @@ void virt_pmcu_create(VirtMachineState *vms, MemoryRegion *mem)
     MachineState *ms = MACHINE(vms);
     int die;
 
+    if (!vms->pmcu) {
+        return;
+    }
     virt_pmcu_check_cpu(vms);
 
     /* Nodes end up in the DT in reverse order of creation */
@@ -213,6 +219,9 @@ void virt_pmcu_dsdt_add(Aml *scope, VirtMachineState *vms)
     MachineState *ms = MACHINE(vms);
     unsigned die;
 
+    if (!vms->pmcu) {
+        return;
+    }
     for (die = 0; die < ms->smp.sockets; die++) {
         uint32_t irq = virt_pmcu_spi(vms, die) + GIC_INTERNAL;
         Aml *dev = aml_device("PMC%X", die);

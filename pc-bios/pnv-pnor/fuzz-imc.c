@@ -11,7 +11,7 @@
 
 #include "qemu/osdep.h"
 #include <sys/mman.h>
-#include "hw/ppc/pnv_imc_internal.h"
+#include "hw/ppc/imc/pnv_imc_internal.h"
 #include "qapi/error.h"
 #include "fuzz.h"
 

@@ -10,7 +10,7 @@
  * gpe_24x7_structs.h), and not taken from the model.
  *
  * Where a rule is the model's own, see the comments at the top of
- * hw/ppc/pnv_imc_nest.c and at pnv_imc_place_homer().
+ * hw/ppc/imc/pnv_imc_nest.c and at pnv_imc_place_homer().
  *
  * Copyright (c) qemu-pmu developers
  *

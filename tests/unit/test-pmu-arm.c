@@ -26,7 +26,7 @@ typedef struct DisasContext {
         return true;                                            \
     }
 
-#include "../../target/arm/tcg/count-kinds.c.inc"
+#include "../../target/arm/pmu/count-kinds.c.inc"
 
 typedef enum InsnSet {
     A64,

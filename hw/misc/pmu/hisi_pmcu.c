@@ -9,7 +9,7 @@
  * end of the list.
  *
  * The counters are those of the emulated CPUs, reached through the external
- * PMU view (target/arm/pmu-ext.h). Events that a CPU cannot count read 0.
+ * PMU view (target/arm/pmu/pmu-ext.h). Events that a CPU cannot count read 0.
  *
  * The steps between two counting windows take no virtual time, so the states
  * FETCH, PROGRAM and READ are never visible, and STORE only if the user wants a

@@ -16,14 +16,14 @@
 void virt_pmcu_class_init(ObjectClass *oc);
 
 /*
- * The functions below are for pmcu=on. A configuration that the PMCU cannot
- * work with ends QEMU with an error message.
+ * The functions below do nothing without pmcu=on. A configuration that the PMCU
+ * cannot work with ends QEMU with an error message.
  */
 
 /* Check the accelerator and the CPU topology; call it before there are CPUs. */
 void virt_pmcu_check(VirtMachineState *vms);
 
-/* MPIDR affinity of a CPU: Aff2.Aff1.Aff0 is die.cluster.core */
+/* For pmcu=on: a CPU's MPIDR affinity, Aff2.Aff1.Aff0 is die.cluster.core */
 uint64_t virt_pmcu_mp_affinity(VirtMachineState *vms, int idx);
 
 /* Create the devices and their DT nodes; needs the CPUs and the GIC. */

@@ -31,7 +31,7 @@
 #include "hw/misc/pmu-synthetic.h"
 #include "qemu/timer.h"
 #include "qom/object.h"
-#include "target/arm/pmu-ext.h"
+#include "target/arm/pmu/pmu-ext.h"
 
 #define TYPE_HISI_PMCU "hisi-pmcu"
 OBJECT_DECLARE_SIMPLE_TYPE(HisiPmcuState, HISI_PMCU)

@@ -120,7 +120,7 @@ bool x86_pmu_is_precise(CPUX86State *env);
  * itself; false if this CPU cannot have a PMU.
  */
 uint64_t x86_pmu_supported_features(X86CPU *cpu, FeatureWord w);
-bool x86_pmu_expand_features(X86CPU *cpu);
+void x86_pmu_expand_features(X86CPU *cpu);
 void x86_pmu_class_init(ObjectClass *oc);
 bool x86_pmu_realize(X86CPU *cpu, Error **errp);
 void x86_pmu_unrealize(X86CPU *cpu);
@@ -154,8 +154,8 @@ bool x86_pmu_rdmsr(CPUX86State *env, uintptr_t ra);
 bool x86_pmu_wrmsr(CPUX86State *env, uint64_t val, uintptr_t ra);
 bool x86_pmu_rdpmc(CPUX86State *env, uintptr_t ra);
 
-/* INT n has raised an exception instead of being delivered */
-void x86_pmu_int_failed(CPUX86State *env);
+/* An exception is raised: an INT n that is being delivered has failed */
+void x86_pmu_raise(CPUX86State *env);
 
 #else
 
@@ -169,9 +169,8 @@ static inline uint64_t x86_pmu_supported_features(X86CPU *cpu, FeatureWord w)
     return 0;
 }
 
-static inline bool x86_pmu_expand_features(X86CPU *cpu)
+static inline void x86_pmu_expand_features(X86CPU *cpu)
 {
-    return false;
 }
 
 static inline void x86_pmu_class_init(ObjectClass *oc)
@@ -208,7 +207,7 @@ static inline int x86_pmu_post_load(X86CPU *cpu)
     return 0;
 }
 
-static inline void x86_pmu_int_failed(CPUX86State *env)
+static inline void x86_pmu_raise(CPUX86State *env)
 {
 }
 

@@ -15,7 +15,7 @@
 #include "qemu/osdep.h"
 #include "cpu.h"
 #include "accel/tcg/insn-count.h"
-#include "hw/i386/apic.h"
+#include "hw/i386/apic_internal.h"
 #include "qemu/main-loop.h"
 #include "qemu/pmu-compat.h"
 #include "trace.h"
@@ -287,9 +287,15 @@ void x86_pmu_deliver(X86CPU *cpu)
     if (cpu->pmu->irq_pending) {
         cpu->pmu->irq_pending = false;
         if (cpu->apic_state) {
+            APICCommonState *apic = APIC_COMMON(cpu->apic_state);
+
             BQL_LOCK_GUARD();
             x86_pmu_trace_interrupt(cpu);
-            apic_deliver_pmi(DEVICE(cpu->apic_state));
+            if (apic->spurious_vec & APIC_SV_ENABLE) {
+                apic_local_deliver(apic, APIC_LVT_PERFORM);
+                /* Delivery sets the mask of the entry */
+                apic->lvt[APIC_LVT_PERFORM] |= APIC_LVT_MASKED;
+            }
         }
         /* The accelerator may have counted only for the deadline of this */
         x86_pmu_reconfigure(cpu);
@@ -544,7 +550,7 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
  * then, which is before anything else could happen, it has not retired. The
  * clear is that of the exception.
  */
-void x86_pmu_int_failed(CPUX86State *env)
+void x86_pmu_raise(CPUX86State *env)
 {
     static const uint8_t lanes[] = {
         X86_COUNT_INSNS, X86_COUNT_BRANCHES, X86_COUNT_FAR, X86_COUNT_HEAVY,
@@ -553,8 +559,13 @@ void x86_pmu_int_failed(CPUX86State *env)
     CPUInsnCount *c = &env_archcpu(env)->insn_count;
     uint64_t *total = c->total[env->hflags & HF_CPL_MASK ? X86_COUNT_USER
                                                          : X86_COUNT_KERNEL];
+    int delivered = env_cpu(env)->exception_index;
     unsigned i;
 
+    if (delivered < 0 || delivered >= EXCP_INTERRUPT ||
+        !env->exception_is_int) {
+        return;
+    }
     if (c->counted) {
         total[X86_COUNT_SLOTS] -= X86_PRICE_HEAVY + X86_PRICE_BRANCH;
     }

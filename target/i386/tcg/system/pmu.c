@@ -113,14 +113,14 @@ uint64_t x86_pmu_supported_features(X86CPU *cpu, FeatureWord w)
     return 0;
 }
 
-bool x86_pmu_expand_features(X86CPU *cpu)
+void x86_pmu_expand_features(X86CPU *cpu)
 {
     CPUX86State *env = &cpu->env;
     unsigned width, level;
     FeatureWord w;
 
     if (!x86_pmu_possible(cpu)) {
-        return false;
+        return;
     }
     x86_pmu_microarchitecture(env, &width, &level);
     for (w = 0; w < FEATURE_WORDS; w++) {
@@ -133,7 +133,7 @@ bool x86_pmu_expand_features(X86CPU *cpu)
         }
         env->features[w] |= on & ~env->user_features[w];
     }
-    return true;
+    env->cpuid_min_level = MAX(env->cpuid_min_level, 0xa);
 }
 
 /*

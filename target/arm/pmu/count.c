@@ -19,8 +19,8 @@
  */
 
 #include "qemu/osdep.h"
-#include "translate.h"
-#include "target/arm/pmu-internal.h"
+#include "tcg/translate.h"
+#include "pmu-internal.h"
 #include "tcg/tcg-temp-internal.h"
 
 #define LANE    PMU_LANE

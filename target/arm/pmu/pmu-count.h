@@ -10,7 +10,7 @@
 #define TARGET_ARM_PMU_COUNT_H
 
 #include "accel/tcg/insn-count.h"
-#include "cpu-qom.h"
+#include "target/arm/cpu-qom.h"
 
 /* Most event counters of a PMU, without PMCCNTR */
 #define PMU_MAX_COUNTERS 31

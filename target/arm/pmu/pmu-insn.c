@@ -2,7 +2,7 @@
  * Arm PMUv3: events that count instructions
  *
  * The TCG accelerator counts instructions, see accel/tcg/insn-count.h, and
- * tcg/count.c tells it which lanes each instruction adds to. It counts only
+ * count.c tells it which lanes each instruction adds to. It counts only
  * while a counter needs that which is enabled at the current exception level.
  *
  * An instruction counts if counting is on when the instruction starts. So an

@@ -11,7 +11,7 @@
  */
 
 #include "qemu/osdep.h"
-#include "target/arm/pmu-ext.h"
+#include "pmu-ext.h"
 #include "qemu/main-loop.h"
 #include "cpu.h"
 #include "internals.h"

@@ -11,6 +11,7 @@
 
 #include "cpu.h"
 #include "cpregs.h"
+#include "pmu-properties.h"
 
 /* Does this counter (31 for PMCCNTR) count in the current state of the CPU? */
 bool pmu_counter_enabled(CPUARMState *env, uint8_t counter);
@@ -42,7 +43,7 @@ uint64_t pmu_visible_read(CPUARMState *env, const ARMCPRegInfo *ri);
 CPAccessResult pmu_hidden_access(CPUARMState *env, const ARMCPRegInfo *ri);
 
 /*
- * The lanes that an instruction adds to, see tcg/count.c. A lane is a count of
+ * The lanes that an instruction adds to, see count.c. A lane is a count of
  * the TCG accelerator, see accel/tcg/insn-count.h; PMU_LANE() is its bit in a
  * mask of lanes.
  *

@@ -4,7 +4,7 @@
  * TCG has no pipeline. With the CPU property "pmu-topdown", an instruction
  * uses one issue slot and loses more slots at fixed prices: slots that the
  * frontend does not fill, and slots that the backend holds up. The prices
- * depend only on the kind of the instruction and are in tcg/count-kinds.c.inc.
+ * depend only on the kind of the instruction and are in count-kinds.c.inc.
  * So the numbers depend only on the code that the guest executes.
  *
  * Taken branches cost more. Each taken branch loses one slot in the frontend,
