@@ -2,6 +2,7 @@
 """`pmu count`: exact counts of a program in the x86 guest, and how they changed."""
 
 import json
+import math
 import shlex
 
 import topdown
@@ -55,7 +56,8 @@ def compare(counts, old, tolerance):
     for name, count in counts.items():
         line = f'{name:14}{count:20,}'
         if old:
-            change = 100 * (count - old[name]) / old[name]
+            before = old[name]
+            change = 100 * (count - before) / before if before else math.inf if count else 0
             line += f'{change:+12.4f} %'
             if abs(change) > tolerance:
                 beyond.append(name)

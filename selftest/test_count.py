@@ -47,6 +47,14 @@ class Compare(unittest.TestCase):
             self.assertEqual(count.compare(new, old, tolerance)[1], wanted)
         self.assertEqual(count.compare(new, None, 0)[1], [])
 
+    def test_from_zero(self):
+        """a count that was 0 and is not now is beyond any tolerance; 0 and 0 are the same"""
+        old = {'instructions': 1000, 'branches': 100, 'loads': 0, 'stores': 0}
+        lines, beyond = count.compare({**old, 'stores': 1}, old, 1e9)
+        self.assertEqual(beyond, ['stores'])
+        self.assertRegex(lines[2], r'^loads +0 +\+0\.0000 %$')
+        self.assertRegex(lines[3], r'^stores +1 +\+inf %  <-$')
+
     def test_bad_baseline(self):
         """a baseline that is missing, or no baseline, is one line"""
         with tempfile.TemporaryDirectory() as folder:
