@@ -93,15 +93,8 @@ def command(opt, scratch):
     kernel = the_kernel(opt)
     given = exchange.Exchange(opt, kernel, scratch)
     files = {**opt.files, **given.files}
-    if opt.run:
-        if not opt.snapshot:
-            files[guest.RUN] = opt.run
-        first = pathlib.Path(opt.run).read_bytes().partition(b'\n')[0]
-        if first[:2] not in (b'#!', b'\x7fE'):
-            raise ui.Fail(f'--run {opt.run} does not start with "#!"', 'begin it with #!/bin/sh')
-        if first[:2] == b'#!' and first.endswith(b'\r'):
-            raise ui.Fail(f'--run {opt.run} has the line ends of Windows',
-                          f"remove them: sed -i 's/\\r$//' {shlex.quote(str(opt.run))}")
+    if opt.run and not opt.snapshot:
+        files[guest.RUN] = opt.run
     archives = [initrd.read_bytes()]
     packages = [*opt.packages, *['dropbear-bin'] * opt.ssh]
     if packages:

@@ -93,8 +93,8 @@ def cmd_boot(opt):
     if not opt.run and not opt.shell and not sys.stdin.isatty():
         raise ui.Fail('no terminal for a shell', "use --run SCRIPT; see 'pmu boot --help'",
                       status=2)
-    if opt.run and not os.path.isfile(opt.run):
-        raise ui.Fail(f'--run {opt.run}: no such file')
+    if opt.run:
+        guest.check_script(opt.run)
     if opt.ssh and not shutil.which('ssh-keygen'):
         raise ui.Fail('--ssh needs ssh-keygen on this host', 'apt-get install openssh-client')
     graph('stock' if opt.stock else 'qemu', f'guest-{opt.arch}')

@@ -12,6 +12,7 @@ import hashlib
 import os
 import pathlib
 import re
+import shlex
 import stat
 import subprocess
 import tempfile
@@ -167,6 +168,19 @@ def packages(name, wanted):
                 archive.tree(debian.unpacked(debs, pathlib.Path(scratch, 'root')))
                 ui.write(path, archive.bytes())
     return path
+
+
+def check_script(path):
+    """Refuse a --run file that the guest's kernel could not execute."""
+    if not os.path.isfile(path):
+        raise ui.Fail(f'--run {path}: no such file')
+    with open(path, 'rb') as handle:
+        first = handle.readline(4096)
+    if first[:2] not in (b'#!', b'\x7fE'):
+        raise ui.Fail(f'--run {path} does not start with "#!"', 'begin it with #!/bin/sh')
+    if first[:2] == b'#!' and first.endswith(b'\r\n'):
+        raise ui.Fail(f'--run {path} has the line ends of Windows',
+                      f"remove them: sed -i 's/\\r$//' {shlex.quote(str(path))}")
 
 
 def extra_archive(files):

@@ -160,22 +160,6 @@ class Boot(unittest.TestCase):
         self.assertIn('first\n', (logs / 'boot-arm.log').read_text())
         self.assertIn('second\n', (logs / 'boot-arm-2.log').read_text())
 
-    def test_not_a_script(self):
-        """--run of a file that is no script is refused before QEMU starts; a program is not"""
-        for text, good in (('echo hi\n', False), ('', False), ('#!/bin/sh\n', True),
-                           (b'\x7fELF', True)):
-            write(self.top, {'run.sh': text})
-            done = self.boot(f'{UP}echo "@@pmu-exit 0"')
-            if good:
-                self.assertEqual(done.returncode, 0, done.stderr)
-            else:
-                one_line(self, done, 1, 'run.sh does not start with "#!"', '#!/bin/sh')
-            self.assertEqual((self.top / 'pid').exists(), good)
-            (self.top / 'pid').unlink(missing_ok=True)
-        write(self.top, {'run.sh': b'#!/bin/sh\r\ntrue\r\n'})
-        one_line(self, self.boot(UP), 1, 'run.sh has the line ends of Windows; remove them: sed')
-        self.assertFalse((self.top / 'pid').exists())
-
     def test_shell(self):
         """the interactive console passes QEMU's status on; Ctrl-C is for the guest"""
         go = self.top / 'go'

@@ -79,9 +79,11 @@ class Arguments(unittest.TestCase):
                  'COMMAND goes behind "--"; pmu topdown -- echo \'a b\'')
 
     def test_missing_script(self):
-        """a --run file that is missing is noticed before anything is built"""
-        for name in ('missing.sh', 'guest'):
-            one_line(self, self.pmu('boot', 'arm', '--run', name), 1, f'--run {name}')
+        """a --run file that is missing, or no script, is noticed before anything is built"""
+        write(self.project.root, {'text.sh': 'true\n', 'dos.sh': '#!/bin/sh\r\n'})
+        for name, why in (('missing.sh', ': no such'), ('guest', ': no such'),
+                          ('text.sh', ' does not start with "#!"'), ('dos.sh', ' has the line ends')):
+            one_line(self, self.pmu('boot', 'arm', '--run', name), 1, f'--run {name}{why}')
         self.assertFalse(self.project.build.exists())
 
     def test_missing_inputs(self):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The RAM disk is a right newc archive; what cannot boot is refused beforehand."""
 
+import contextlib
 import gzip
 import os
 import pathlib
@@ -222,6 +223,19 @@ class Packages(Temporary):
             self.assertEqual(apt.fetch.call_count, 2)
         self.assertEqual(sorted(p.name[:5] for p in path.parent.iterdir()),
                          ['lock', 'with-', 'with-'], 'nothing else is left')
+
+
+class Script(Temporary):
+    def test_kinds(self):
+        """--run takes a script and a program; no script, and the line ends of Windows, it refuses"""
+        path = self.top / 'run.sh'
+        for text, why in ((b'#!/bin/sh\ntrue\r\n', None), (b'#!/bin/sh', None), (b'\x7fELF', None),
+                          (b'echo hi\n', 'does not start with "#!"; begin it with #!/bin/sh'),
+                          (b'', 'does not start with "#!"'),
+                          (b'#!/bin/sh\r\n', 'the line ends of Windows; remove them: sed')):
+            path.write_bytes(text)
+            with self.assertRaisesRegex(ui.Fail, why) if why else contextlib.nullcontext():
+                guest.check_script(path)
 
 
 class Initrd(Temporary):
