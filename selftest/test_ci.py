@@ -40,6 +40,13 @@ class Files(unittest.TestCase):
             found = re.search(r'(?:in |\[)((?:\w+[, ;]+){2}\w+)[];]', (FOLDER / name).read_text())
             self.assertEqual(set(re.findall(r'\w+', found[1])), set(guest.ARCHES), name)
 
+    def test_cached(self):
+        """the build job makes what each guest is made of: boot jobs only read the cache"""
+        for name in ('github.yml', 'gitlab-ci.yml'):
+            build = re.search(r'(?ms)^ *build:$.*?^ *boot:$', (FOLDER / name).read_text())[0]
+            self.assertEqual(set(re.findall(r'\b(guest-\w+)\.stamp', build)),
+                             {f'guest-{arch}' for arch in guest.ARCHES}, name)
+
     def test_script(self):
         """the sample script is one for the guests' shell"""
         subprocess.run(['sh', '-n', FOLDER / 'guest.sh'], check=True)
