@@ -8,7 +8,6 @@ import pathlib
 import re
 import subprocess
 import sys
-import tempfile
 
 import base
 import tree
@@ -124,10 +123,11 @@ def rewrite(now, patch, new_patch):
     return first, tip, files
 
 
-def format_series(first, tip, folder):
+def format_series(first, tip):
     """{file name: content} of the patches between two commits, in order."""
-    git(*FORMAT, '-o', folder, f'{first}..{tip}')
-    return {p.name: p.read_bytes() for p in sorted(pathlib.Path(folder).iterdir())}
+    with ui.scratch('series-') as scratch:
+        git(*FORMAT, '-o', scratch, f'{first}..{tip}')
+        return {p.name: p.read_bytes() for p in sorted(scratch.glob('*.patch'))}
 
 
 def series_text(names):
@@ -158,9 +158,9 @@ def own_patches(first, tip, fresh):
     return found
 
 
-def write_patches(first, tip, folder):
+def write_patches(first, tip):
     """Write the patches between two commits; returns how many."""
-    fresh, top = format_series(first, tip, folder), tree.folders(base.branch())[0]
+    fresh, top = format_series(first, tip), tree.folders(base.branch())[0]
     if ui.BASE:
         with ui.Step(f'find out which patches QEMU {ui.BASE} needs'):
             fresh = own_patches(first, tip, fresh)
@@ -183,8 +183,8 @@ def export(patch=None, new_patch=None):
             raise ui.Fail('the overlay or patches/ changed since the source was prepared',
                           'undo that (git stash), export, and merge')
         first, tip, files = rewrite(now, patch, new_patch)
-        with tempfile.TemporaryDirectory(dir=ui.BUILD) as scratch, ui.uninterrupted():
-            count = write_patches(first, tip, scratch)
+        with ui.uninterrupted():
+            count = write_patches(first, tip)
             for old in set(tree.overlay_files()) - set(files):
                 (ui.ROOT / old).unlink()
             for name in files:
@@ -256,8 +256,7 @@ def checks(stock):
         return
 
     tip = git('rev-parse', 'HEAD', cwd=STAGE)
-    with tempfile.TemporaryDirectory(dir=ui.BUILD) as scratch:
-        fresh = format_series(first, tip, scratch)
+    fresh = format_series(first, tip)
     if ui.BASE:                     # its numbers have gaps where it needs no patch
         fresh = {p.name: data for p, data in zip(patches, fresh.values()) if p in own}
     kept = {p.name: p.read_bytes() for p in own}

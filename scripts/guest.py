@@ -15,7 +15,6 @@ import re
 import shlex
 import stat
 import subprocess
-import tempfile
 from dataclasses import dataclass
 
 import debian
@@ -162,10 +161,9 @@ def packages(name, wanted):
     with ui.lock(path.with_name('lock'), f'the {name} guest'):
         if not path.exists():
             debs = apt.fetch(*apt.closure(*wanted), what=f'{", ".join(wanted)} ({apt.arch})')
-            with ui.Step(f'unpack {", ".join(wanted)}'), \
-                    tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+            with ui.Step(f'unpack {", ".join(wanted)}'), ui.scratch('with-') as scratch:
                 archive = Cpio()
-                archive.tree(debian.unpacked(debs, pathlib.Path(scratch, 'root')))
+                archive.tree(debian.unpacked(debs, scratch / 'root'))
                 ui.write(path, archive.bytes())
     return path
 

@@ -5,7 +5,6 @@ import functools
 import pathlib
 import re
 import subprocess
-import tempfile
 from dataclasses import dataclass
 
 import debian
@@ -89,10 +88,10 @@ def meta(apt, arch, flavour):
 
 def extract(deb, where):
     """The kernel image of a package: boot/vmlinu*-RELEASE or usr/lib/modules/RELEASE/vmlinuz."""
-    with tempfile.TemporaryDirectory(dir=where) as scratch:
+    with ui.scratch('kernel-') as scratch:
         ui.run(['sh', '-c', 'dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" --wildcards '
                 '"*/vmlinu[xz]*"', 'sh', deb, scratch], what=f'unpacking {deb.name}')
-        [image] = (p for p in pathlib.Path(scratch).rglob('vmlinu*') if p.is_file())
+        [image] = (p for p in scratch.rglob('vmlinu*') if p.is_file())
         image.replace(where / 'kernel')
 
 

@@ -221,8 +221,11 @@ class Verify(Prepared):
         write(self.root, {f'patches/{self.name}': self.text.replace(old, new)})
 
     def test_good(self):
-        """a project in order passes, edits in the prepared tree or not"""
+        """a project in order passes, edits in the prepared tree or not; a killed run's files go"""
+        left = self.project.build / 'series-old/.lock'
+        write(left.parent, {left.name: ''})
         self.verify()
+        self.assertFalse(left.parent.exists())
         write(self.src, {'VERSION': 'my edit\n'})
         self.verify()
         self.assertEqual((self.src / 'VERSION').read_text(), 'my edit\n')
