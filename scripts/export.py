@@ -290,9 +290,9 @@ def verify():
             print(f'{"not ok" if problems else "ok"} {number} - {rule}', flush=True)
             for problem in problems:
                 print(f'#   {problem}', flush=True)
-                if not sys.stdout.isatty():
-                    # Meson shows what a failed test writes here, and hides the comments of TAP.
-                    print(f'{rule}: {problem}', file=sys.stderr, flush=True)
+            if problems and not sys.stdout.isatty():
+                # Meson shows what a failed test writes here, and hides the comments of TAP.
+                print(f'{rule}:', *problems, '', sep='\n', file=sys.stderr, flush=True)
             broken += bool(problems)
         print(f'1..{number}')
     if broken:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu export` folds edits back into overlay and patches; `pmu verify` proves the result."""
 
+import json
 import os
 import re
 import subprocess
+from unittest import mock
 
+import testing
 from export import LIMIT
 from fixtures import FILES, MERGED, MESON, QEMU, TreeTest, one_line, read, write
 
@@ -204,13 +207,21 @@ class Verify(Prepared):
         self.text = (self.root / 'patches' / self.name).read_text()
 
     def verify(self, *broken):
-        """Run verify; assert that exactly these rules are reported as broken."""
+        """Run verify; assert that exactly these rules are broken, and `pmu test` says why."""
         done = self.project.pmu('verify')
         self.assertNotIn('Traceback', done.stderr)
         found = re.findall(r'(?m)^not ok \d+ - (.*)', done.stdout)
         self.assertEqual(found, list(broken), done.stdout + done.stderr)
-        for rule in broken:     # where Meson shows it
-            self.assertRegex(done.stderr, f'(?m)^{re.escape(rule)}: ')
+        log = self.project.top / 'testlog.json'         # as meson writes it
+        log.write_text(json.dumps({'name': 'series', 'result': 'OK', 'stdout': done.stdout,
+                                   'stderr': done.stderr}))
+        with mock.patch('testing.LOG', log):
+            [cases] = testing.results().values()
+        parts = re.split(r'(?m)^(?:not )?ok \d+ - ', done.stdout)[1:]
+        told = {rule: '\n'.join(note[4:] for note in notes if note[:2] == '# ')
+                for rule, *notes in map(str.splitlines, parts)}
+        self.assertTrue(all(told[rule] for rule in broken), told)
+        self.assertEqual({case.name: case.text for case in cases}, told)
         self.assertEqual(done.returncode, 1 if broken else 0, done.stdout + done.stderr)
         self.assertEqual(len(re.findall(r'(?m)^(?:not )?ok ', done.stdout)),
                          int(re.search(r'(?m)^1\.\.(\d+)$', done.stdout)[1]), 'the TAP plan')
