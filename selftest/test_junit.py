@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Results of tests, read from TAP and KTAP and written as JUnit."""
 
+import argparse
+import contextlib
+import io
 import os
 import pathlib
 import signal
 import tempfile
 import unittest
 import xml.etree.ElementTree as ET
+from unittest import mock
 
+import commands
 import junit
+import ui
 from fixtures import Project, finish, wait_for
 
 # What a KUnit suite and a selftest print, with the times of the kernel's log
@@ -71,6 +77,49 @@ class Junit(unittest.TestCase):
         self.assertEqual([(node.tag, node.get('message'), node.text) for case in suite
                           for node in case],
                          [('failure', 'why', 'why\nmore'), ('skipped', '', None)])
+
+
+class OfGuest(unittest.TestCase):
+    """The report of `pmu boot --junit`."""
+
+    def report(self, lines, end):
+        """[(test, its verdict, why)] of a guest that prints these lines."""
+        def run(opt, echo):
+            for line in lines:
+                echo(line)
+            if isinstance(end, Exception):
+                raise end
+            return end
+
+        with tempfile.TemporaryDirectory() as folder, mock.patch('boot.run', run), \
+                contextlib.redirect_stdout(io.StringIO()) as shown:
+            path = pathlib.Path(folder, 'x.xml')
+            with self.assertRaises(ui.Fail) if isinstance(end, Exception) else \
+                    contextlib.nullcontext():
+                opt = argparse.Namespace(run='/a/run.sh', junit=path)
+                self.assertEqual(commands.as_junit(opt), end)
+            [suite] = ET.parse(path).getroot()
+        self.assertEqual(shown.getvalue().splitlines(), lines)
+        self.assertEqual(suite.get('name'), 'run.sh')
+        return [(case.get('name'), case[0].tag if len(case) else 'passed',
+                 case.findtext('failure')) for case in suite]
+
+    def test_ktap(self):
+        """the KTAP of a guest is shown and saved, and its exit status is a case of its own"""
+        ktap = KTAP.splitlines()
+        for status, *last in (0, 'exit status', 'passed', None), (3, 'exit status', 'failure', '3'):
+            found = self.report(ktap, status)
+            self.assertEqual([case[:2] for case in found[:-1]], [
+                ('widgets: turns', 'failure'), ('widgets: colours: red', 'passed'),
+                ('widgets: colours: blue', 'skipped'), ('widgets: stays', 'passed'),
+                ('selftests: net: ping.sh', 'skipped')])
+            self.assertEqual(found[-1], tuple(last))
+
+    def test_no_end(self):
+        """of a guest that panics or hangs, what it has printed is saved, and that it did not end"""
+        self.assertEqual(self.report(['1..2', 'ok 1 - a'], ui.Fail('the kernel panicked')), [
+            ('a', 'passed', None), ('all tests are run', 'failure', '1 of 2'),
+            ('exit status', 'failure', 'the guest did not come to its end')])
 
 
 # A graph whose tests are Python programs of one line
