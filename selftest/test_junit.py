@@ -4,6 +4,7 @@
 import argparse
 import contextlib
 import io
+import json
 import os
 import pathlib
 import signal
@@ -14,6 +15,7 @@ from unittest import mock
 
 import commands
 import junit
+import testing
 import ui
 from fixtures import Project, finish, wait_for
 
@@ -120,6 +122,19 @@ class OfGuest(unittest.TestCase):
         self.assertEqual(self.report(['1..2', 'ok 1 - a'], ui.Fail('the kernel panicked')), [
             ('a', 'passed', None), ('all tests are run', 'failure', '1 of 2'),
             ('exit status', 'failure', 'the guest did not come to its end')])
+
+
+class Times(unittest.TestCase):
+    def test_slowest(self):
+        """--times has the ten slowest tests, the slowest first, and the time of all"""
+        tests = [{'name': f'qemu-pmu:unit / t{n}', 'duration': n * 5 % 12} for n in range(12)]
+        log = mock.Mock(**{'read_text.return_value': '\n'.join(map(json.dumps, tests))})
+        with mock.patch('testing.LOG', log), contextlib.redirect_stdout(io.StringIO()) as out:
+            testing.times()
+        found = [line.split() for line in out.getvalue().splitlines()]
+        self.assertEqual(found[:-1], [[f'{seconds:.1f}', 's', f't{seconds * 5 % 12}']
+                                      for seconds in range(11, 1, -1)])
+        self.assertEqual(found[-1], ['66.0', 's', 'all', '12', 'tests'])
 
 
 # A graph whose tests are Python programs of one line
