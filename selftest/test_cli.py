@@ -101,6 +101,14 @@ class Arguments(unittest.TestCase):
         one_line(self, self.pmu('boot', 'arm', '--run', 'run.sh', '--release', '-x'), 2, '--release')
         self.assertFalse(self.project.build.exists())
 
+    def test_bad_path(self):
+        """a checkout whose path has a space is refused in one line, before anything is built"""
+        write(self.project.root, {'run.sh': '#!/bin/sh\n'})
+        env = {k: v for k, v in self.project.env.items() if k != 'QEMU_PMU_BUILD'}
+        one_line(self, self.pmu('boot', 'x86', '--run', 'run.sh', env=env), 1, 'QEMU cannot be '
+                 f"built in '{self.project.root}/build': no spaces", 'set QEMU_PMU_BUILD')
+        self.assertFalse((self.project.root / 'build').exists())
+
     def test_no_module(self):
         """a folder that is not a kernel module's is noticed before anything is built"""
         for name in ('missing', 'guest'):
