@@ -11,7 +11,6 @@ import unittest
 from unittest import mock
 
 import guest
-import kernels
 import ui
 from fixtures import write
 
@@ -128,43 +127,6 @@ class Archive(Temporary):
             'opt/x/run': ('0o100755', b'run'), 'opt/x/.config/x': ('0o100644', b'x'),
             'opt/x/usr/share/man/m': ('0o100644', b'kept'), 'opt/x/alias': ('0o120777', b'run')})
         self.assertIn('opt/x/empty', found)
-
-
-class Kernel(Temporary):
-    def headers(self):
-        """One plausible first kilobyte of each kind of kernel."""
-        def at(*parts):
-            data = bytearray(1024)
-            for offset, text in parts:
-                data[offset:offset + len(text)] = text
-            return bytes(data)
-        elf = (0, b'\x7fELF\x02\x01\x01')
-        image = at((0, b'MZ'), (0x38, b'ARM\x64'))
-        return {'image': image, 'image.gz': gzip.compress(image),
-                'zboot': at((0, b'MZ'), (4, b'zimg')), 'ppc64le': at(elf, (18, b'\x15\0')),
-                'bzImage': at((0, b'MZ'), (0x202, b'HdrS')), 'x86 elf': at(elf, (18, b'\x3e\0')),
-                'text': b'a text file\n' * 100, 'text.gz': gzip.compress(b'text' * 1000),
-                'cut.gz': gzip.compress(image)[:20], 'short': b'\x7fELF', 'empty': b''}
-
-    def test_kinds(self):
-        """each guest takes its own kernels, and refuses the others' and what is no kernel"""
-        good = {'arm': {'image', 'image.gz', 'zboot'}, 'power': {'ppc64le'}, 'x86': {'bzImage'}}
-        write(self.top, self.headers())
-        for arch, wanted in good.items():
-            taken = set()
-            for name in self.headers():
-                try:
-                    kernels.check(self.top / name, guest.ARCHES[arch])
-                    taken.add(name)
-                except ui.Fail as fail:
-                    self.assertRegex(str(fail), f'^--kernel .*{name} is not a kernel for .*; ')
-            self.assertEqual(taken, wanted, arch)
-
-    def test_no_file(self):
-        """a kernel that is missing, or a folder, is refused"""
-        for path in (self.top / 'missing', self.top):
-            with self.assertRaisesRegex(ui.Fail, f'^--kernel {path}: (no such|not a) file'):
-                kernels.check(path, guest.ARCHES['arm'])
 
 
 class Program(Temporary):

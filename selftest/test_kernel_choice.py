@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Which kernel boots: one of Debian's flavours, a file, or a tree; and where its modules are."""
+
+import gzip
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+from unittest import mock
+
+import guest
+import kernels
+import module
+import ui
+from fixtures import write
+
+
+def headers():
+    """One plausible first kilobyte of each kind of kernel."""
+    def at(*parts):
+        data = bytearray(1024)
+        for offset, text in parts:
+            data[offset:offset + len(text)] = text
+        return bytes(data)
+    elf = (0, b'\x7fELF\x02\x01\x01')
+    image = at((0, b'MZ'), (0x38, b'ARM\x64'))
+    return {'image': image, 'image.gz': gzip.compress(image),
+            'zboot': at((0, b'MZ'), (4, b'zimg')), 'ppc64le': at(elf, (18, b'\x15\0')),
+            'bzImage': at((0, b'MZ'), (0x202, b'HdrS')), 'x86 elf': at(elf, (18, b'\x3e\0')),
+            'text': b'a text file\n' * 100, 'text.gz': gzip.compress(b'text' * 1000),
+            'cut.gz': gzip.compress(image)[:20], 'short': b'\x7fELF', 'empty': b''}
+
+
+class Temporary(unittest.TestCase):
+    def setUp(self):
+        temp = tempfile.TemporaryDirectory()
+        self.addCleanup(temp.cleanup)
+        self.top = pathlib.Path(temp.name)
+        folders = mock.patch.multiple(ui, BUILD=self.top / 'build', CACHE=self.top / 'cache',
+                                      LOGS=self.top / 'logs')
+        folders.start()
+        self.addCleanup(folders.stop)
+
+
+class Files(Temporary):
+    def test_kinds(self):
+        """each guest takes its own kernels, and refuses the others' and what is no kernel"""
+        good = {'arm': {'image', 'image.gz', 'zboot'}, 'power': {'ppc64le'}, 'x86': {'bzImage'}}
+        write(self.top, headers())
+        for arch, wanted in good.items():
+            taken = set()
+            for name in headers():
+                try:
+                    kernels.check(self.top / name, guest.ARCHES[arch])
+                    taken.add(name)
+                except ui.Fail as fail:
+                    self.assertRegex(str(fail), f'^--kernel .*{name} is not a kernel for .*; ')
+            self.assertEqual(taken, wanted, arch)
+
+    def test_no_file(self):
+        """a kernel that is missing, or a folder, is refused"""
+        for path in (self.top / 'missing', self.top):
+            with self.assertRaisesRegex(ui.Fail, f'^--kernel {path}: (no such|not a) file'):
+                kernels.check(path, guest.ARCHES['arm'])
+
+
+MODULE = b'\x7fELF\0vermagic=6.9-own SMP\0depends=%s\0'
+
+
+class Trees(Temporary):
+    """--kernel DIR"""
+
+    def own(self, arch, *files):
+        """The kernel of a tree with these files; its image, relative to the tree."""
+        tree = self.top / 'tree'
+        known = headers()
+        for name in files:
+            write(tree, {name: known[{'arm': 'image', 'power': 'ppc64le', 'x86': 'bzImage'}[arch]]})
+        kernel = kernels.own(tree, guest.ARCHES[arch])
+        self.assertEqual(kernel.folder, tree)
+        return kernel, str(kernel.image.relative_to(tree))
+
+    def test_images(self):
+        """a built tree's image is found, and that of a folder with boot/ and lib/modules"""
+        for arch, name in (('x86', 'arch/x86/boot/bzImage'), ('arm', 'arch/arm64/boot/Image'),
+                           ('power', 'vmlinux'), ('x86', 'boot/vmlinuz-6.9'),
+                           ('power', 'boot/vmlinux-6.9')):
+            with self.subTest(name):
+                self.assertEqual(self.own(arch, name)[1], name)
+                (self.top / 'tree' / name).unlink()
+
+    def test_choice(self):
+        """of a tree's images, the one that was built comes before an installed one"""
+        self.assertEqual(self.own('arm', 'arch/arm64/boot/Image', 'boot/vmlinuz-6.8')[1],
+                         'arch/arm64/boot/Image')
+
+    def test_modules(self):
+        """modules of a tree are found, built or installed, with those that they depend on"""
+        kernel, _ = self.own('x86', 'arch/x86/boot/bzImage')
+        write(kernel.folder, {'fs/one.ko': MODULE % b'two-b', 'lib/modules/6.9/kernel/two-b.ko':
+                              MODULE % b'', 'modules.builtin': 'kernel/lib/inside.ko\n'})
+        found = kernels.Modules(kernel, guest.ARCHES['x86'])
+        found.add('one')
+        found.add('inside')
+        self.assertEqual({name: data for name, (data, *_) in found.order.items()},
+                         {'two_b': MODULE % b'', 'one': MODULE % b'two-b'})
+        self.assertEqual(list(found.order), ['two_b', 'one'])
+        with self.assertRaisesRegex(ui.Fail, '^this kernel has no module other; '):
+            found.add('other')
+        self.assertEqual(module.headers(guest.ARCHES['x86'], kernel), kernel.folder)
+
+
+class Archive:
+    """Stands in for debian.Apt: {package: those that it depends on, or the files that it has}."""
+
+    suite, arch = 'sid', 'amd64'
+
+    def __init__(self, top, packages):
+        self.top, self.packages, self.fetched = top, packages, []
+
+    def names(self, prefix):
+        return {name for name in self.packages if name.startswith(prefix)}
+
+    def dependencies(self, package, pattern):
+        return [name for name in self.packages[package] if re.fullmatch(pattern, name)]
+
+    def fetch(self, name, what):
+        self.fetched.append(name)
+        write(self.top / name, {**self.packages[name], 'DEBIAN/control':
+                                f'Package: {name}\nVersion: 6.9-1\nArchitecture: all\n'
+                                'Maintainer: x <x@x>\nDescription: x\n'})
+        deb = self.top / f'{name}_6.9-1_all.deb'
+        subprocess.run(['dpkg-deb', '--build', '-Znone', self.top / name, deb], check=True,
+                       capture_output=True)
+        return [deb]
+
+    def fetch_version(self, version, name, what):
+        assert version == '6.9-1'
+        return self.fetch(name, what)
+
+
+def flavours(*names):
+    """The packages of these flavours: a meta package, the image, and one with its symbols."""
+    return {package: depends for name in names for package, depends in (
+        (f'linux-image-{name}', ['linux-base', f'linux-image-6.9-{name}']),
+        (f'linux-image-6.9-{name}', {f'boot/vmlinuz-6.9-{name}': name, f'lib/modules/6.9-{name}/'
+                                     'kernel/one.ko': MODULE % b''}),
+        (f'linux-image-{name}-dbg', []))}
+
+
+class Debian(Temporary):
+    """Kernels of Debian's archive."""
+
+    def fetch(self, packages, arch='x86', flavour=''):
+        """The kernel that is fetched from an archive with these packages, and what was fetched."""
+        archive = Archive(self.top, packages)
+        with mock.patch('debian.Apt', return_value=archive):
+            kernel = kernels.debian_kernel(arch, 'sid', flavour)
+            kernels.debian_kernel(arch, 'sid', flavour)         # which is there now
+            self.assertEqual(len(archive.fetched), 1)
+            found = kernels.Modules(kernel, guest.ARCHES[arch])
+            found.add('one')
+            self.assertEqual(list(found.order), ['one'])
+        return kernel, archive.fetched
+
+    def test_one_package(self):
+        """image and modules are in one package, as up to Debian 13; a killed run's files go"""
+        write(self.top, {'build/kernel-old/.lock': ''})
+        kernel, fetched = self.fetch(flavours('cloud-amd64'))
+        self.assertEqual(fetched, ['linux-image-6.9-cloud-amd64'] * 2)
+        self.assertEqual(kernel.image.read_text(), 'cloud-amd64')
+        self.assertEqual(kernel.origin(), ('sid 6.9-cloud-amd64 6.9-1 '
+                                           'linux-image-6.9-cloud-amd64').split())
+        self.assertEqual(list((self.top / 'build').glob('kernel-*')), [])
+
+    def test_split(self):
+        """sid's package of an image is empty: linux-binary has it, linux-modules the modules"""
+        name = '6.9+deb14-cloud-amd64'
+        kernel, fetched = self.fetch({
+            'linux-image-cloud-amd64': [f'linux-image-{name}', 'linux-base-cloud-amd64'],
+            f'linux-image-{name}': [f'linux-binary-{name}', f'linux-modules-{name}'],
+            f'linux-binary-{name}': {f'usr/lib/modules/{name}/vmlinuz': 'image'},
+            f'linux-binary-unsigned-{name}': {},
+            f'linux-modules-{name}': {f'usr/lib/modules/{name}/kernel/one.ko': MODULE % b''}})
+        self.assertEqual(fetched, [f'linux-binary-{name}', f'linux-modules-{name}'])
+        self.assertEqual(kernel.image.read_text(), 'image')
+        self.assertEqual(kernel.origin(), ['sid', name, '6.9-1', f'linux-modules-{name}'])
+
+    def test_flavours(self):
+        """each flavour's kernel is found, and has a folder of its own"""
+        known = {'x86': flavours('amd64', 'cloud-amd64', 'rt-amd64'),
+                 'arm': flavours('arm64', 'cloud-arm64', 'arm64-16k'),
+                 'power': flavours('powerpc64le', 'powerpc64le-64k')}
+        seen = set()
+        for arch, flavour, image in (('x86', '', 'cloud-amd64'), ('x86', 'generic', 'amd64'),
+                                     ('x86', 'rt', 'rt-amd64'), ('arm', 'cloud', 'cloud-arm64'),
+                                     ('arm', '16k', 'arm64-16k'), ('power', '', 'powerpc64le'),
+                                     ('power', '64k', 'powerpc64le-64k')):
+            with self.subTest(f'{arch} {flavour}'):
+                kernel, _ = self.fetch(known[arch], arch, flavour)
+                self.assertEqual(kernel.image.read_text(), image)
+                self.assertNotIn(kernel.folder, seen)
+                seen.add(kernel.folder)
+
+    def test_no_flavour(self):
+        """a flavour that the suite does not have is refused with those that it has"""
+        for packages, flavour, why in (
+                (flavours('amd64', 'cloud-amd64', 'rt-amd64'), '64k',
+                 'sid (amd64) has no kernel of the flavour 64k; it has cloud, generic, rt'),
+                ({}, '', 'sid (amd64) has no kernel; give the name of another release')):
+            with self.assertRaisesRegex(ui.Fail, re.escape(why)):
+                self.fetch(packages, flavour=flavour)
