@@ -14,20 +14,24 @@ import re
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'scripts'))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / 'scripts'))
 import configurations   # noqa: E402
 import qemu             # noqa: E402
 import tree             # noqa: E402
 import ui               # noqa: E402
 
 KIND = 'clang-tsan'
-TESTS = {       # by target: (test, cases)
+TESTS = {       # by target: (qtest, words in the paths of its cases), or (module of selftest, ())
     'aarch64': [('hisi_pmcu-tcg-test', ('hammer',)),
-                ('insn-count-test', ('pmcu-running/mttcg', 'pmcu-self/mttcg')),
+                ('insn-count-test', ('pmcu-running/mttcg', 'pmcu-self/mttcg',
+                                     'code-of-another/mttcg')),
                 ('arm-pmu-events-test', ('random-smp/mttcg', 'pmcu/mttcg'))],
-    'ppc64': [('pnv-imc-core-test', ('hammer',)), ('ppc-count-test', ('ldbar/mttcg',))],
-    'x86_64': [('x86-pmu-test', ('hammer', 'random-programs/mttcg')),
-               ('insn-count-test', ('code-of-another/mttcg',))],
+    'ppc64': [('pnv-imc-core-test', ('hammer',)),
+              ('ppc-count-test', ('ldbar/mttcg', 'random/powernv9/mttcg'))],
+    'x86_64': [('x86-pmu-test', ('/smp/', 'irq/from-other-cpu', 'pmi/split-lock',
+                                 'random-programs/mttcg', 'info/running')),
+               ('x86-topdown-test', ('/smp/',)), ('test_hammer', ())],
 }
 
 
@@ -58,24 +62,36 @@ def sort(found, files):
     return ours, others
 
 
+def cases_without(test, paths, words):
+    """The cases that have none of the words; each word must be in the path of a case."""
+    for word in words:
+        if not any(word in path for path in paths):
+            raise ui.Fail(f'{test}: no case has {word}')
+    return [path for path in paths if not any(word in path for word in words)]
+
+
 def run(target, test, words, logs):
     """Run the cases of a test with these words; returns its exit status and the reports' text."""
     program, folder = qemu.binary(f'tests/qtest/{test}', KIND), qemu.folder(KIND)
     suppressions = tree.SRC / 'tests/tsan/suppressions.tsan'
-    env = dict(os.environ, QTEST_QEMU_BINARY=f'./qemu-system-{target}', TSAN_OPTIONS=(
+    env = dict(os.environ, QTEST_QEMU_BINARY=f'./qemu-system-{target}', QEMU_PMU_KIND=KIND)
+    env['TSAN_OPTIONS'] = (
         f'suppressions={suppressions}:detect_deadlocks=0:history_size=7:exitcode=0:'
-        f'report_signal_unsafe=0:log_path={logs}/{test}.{target}'))
-    paths = subprocess.run([program, '-l'], capture_output=True, text=True, check=True, env=env,
-                           cwd=folder).stdout.split()
-    skipped = [p for p in paths if not any(word in p for word in words)]
-    if len(skipped) == len(paths):
-        raise ui.Fail(f'{test}: no case has {" or ".join(words)}')
+        f'report_signal_unsafe=0:log_path={logs}/{test}.{target}')
+    if test.startswith('test_'):
+        command = [sys.executable, '-B', HERE / 'tap.py', test]
+    else:
+        paths = subprocess.run([program, '-l'], capture_output=True, text=True, check=True, env=env,
+                               cwd=folder).stdout.split()
+        command = [program, '--tap', '-k',
+                   *(word for path in cases_without(test, paths, words) for word in ('-s', path))]
     for old in logs.glob(f'{test}.{target}.*'):
         old.unlink()
-    done = subprocess.run([program, '--tap', '-k', *(w for p in skipped for w in ('-s', p))],
-                          cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, errors='replace', check=False)
+    done = subprocess.run(command, cwd=folder, env=env, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors='replace', check=False)
     ui.write(logs / f'{test}.{target}.output', done.stdout)
+    if done.stdout.startswith('1..0'):
+        raise ui.Fail(f'{test}: {done.stdout.strip()}')
     return done.returncode, '\n'.join(p.read_text(errors='replace')
                                       for p in sorted(logs.glob(f'{test}.{target}.[0-9]*')))
 

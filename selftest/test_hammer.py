@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Eight vCPUs, each with a thread of its own, write to their PMUs at once: all counts are right."""
 
+import os
 import pathlib
 import shutil
 import struct
@@ -128,7 +129,8 @@ CPUS, ROUNDS = 8, 10000
 # Instructions of a round, of the handler, and of the handler until PMIs are possible again
 ROUND, HANDLER, MASKED = 35, 15, 10
 TOOLS = 'x86_64-linux-gnu-'
-functional.need(functional.emulator('x86_64'))
+BINARY = functional.emulator('x86_64', os.environ.get('QEMU_PMU_KIND', 'qemu'))
+functional.need(BINARY)
 if not shutil.which(f'{TOOLS}as'):
     raise unittest.SkipTest(f'this host has no {TOOLS}as')
 
@@ -155,9 +157,8 @@ class Hammer(unittest.TestCase):
                                 ('objcopy', '-O', 'binary', '-j', '.text', folder / 'x86.o',
                                  folder / 'bios')):
                 subprocess.run([TOOLS + tool, *args], check=True)
-            binary = functional.emulator('x86_64')
             with functional.Machine(
-                    [binary, '-L', binary.parent / 'pc-bios', '-M', 'q35', '-m', '64M', '-smp',
+                    [BINARY, '-L', BINARY.parent / 'pc-bios', '-M', 'q35', '-m', '64M', '-smp',
                      str(CPUS), '-cpu', 'Icelake-Server-v6,pmu=on', '-accel', 'tcg,thread=multi',
                      '-nodefaults', '-display', 'none', '-bios', folder / 'bios']) as machine:
                 def records():

@@ -4,6 +4,7 @@
 import unittest
 
 import races
+import ui
 
 RACE = '''==================
 WARNING: ThreadSanitizer: data race (pid=7)
@@ -39,6 +40,13 @@ class Races(unittest.TestCase):
             sorts = races.sort(found, files)
             self.assertEqual([s.total() for s in sorts], [mine, others])
             self.assertEqual(set(sorts[0] + sorts[1]), {('data race', places)})
+
+    def test_words(self):
+        """each word must be in the path of a case, also if another word is"""
+        paths = ['/x86_64/a/smp/lock', '/x86_64/a/irq', '/x86_64/b/smp/init']
+        self.assertEqual(races.cases_without('t', paths, ('/smp/',)), paths[1:2])
+        with self.assertRaisesRegex(ui.Fail, 't: no case has hammer'):
+            races.cases_without('t', paths, ('/smp/', 'hammer'))
 
 
 if __name__ == '__main__':
