@@ -20,6 +20,7 @@ import ui
 KIND = 'fuzz'
 WORK = ui.BUILD / 'fuzz' / 'found'
 SEEDS = ui.ROOT / 'selftest' / 'corpus'
+FOUND = re.compile(r'(crash|timeout|oom)-[0-9a-f]+')    # inputs that ended QEMU
 
 
 class Target(typing.NamedTuple):
@@ -67,12 +68,16 @@ def read(log, ours, crashes=()):
     return Result(*map(int, numbers[-1]), tuple(crashes), tuple(sorted(undefined)))
 
 
+def findings(folder):
+    return sorted(path for path in folder.iterdir() if FOUND.fullmatch(path.name))
+
+
 def fuzz(name, seconds):
     """Fuzz one target for so long; returns its Result."""
     target, folder = TARGETS[name], WORK / name
     corpus, log = folder / 'corpus', ui.LOGS / f'fuzz-{name}.log'
     corpus.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob('crash-*'):
+    for old in findings(folder):
         old.unlink()
     if (SEEDS / f'{name}.tar.xz').exists():
         shutil.unpack_archive(SEEDS / f'{name}.tar.xz', corpus)
@@ -82,9 +87,7 @@ def fuzz(name, seconds):
                                '-rss_limit_mb=8192', f'-artifact_prefix={folder}/', corpus),
                        stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment(target),
                        cwd=qemu.folder(KIND))
-    found = sorted(p for p in folder.iterdir() if p.is_file() and
-                   re.match(r'(crash|timeout|oom)-[0-9a-f]+$', p.name))
-    result = read(log.read_text(errors='replace'), tree.overlay_files(), found)
+    result = read(log.read_text(errors='replace'), tree.overlay_files(), findings(folder))
     if not result.inputs:
         raise ui.Fail(f'{name}: the fuzzer did not start', 'see its output', log)
     return result

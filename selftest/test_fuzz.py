@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu fuzz`: what is made of the fuzzer's output."""
 
+import contextlib
+import io
+import pathlib
+import tempfile
 import unittest
+from unittest import mock
 
 import functional
 import fuzz
+import qemu
+import tree
+import ui
 
 LOG = """\
 #2\tINITED cov: 100 ft: 101 corp: 1/1b exec/s: 0 rss: 90Mb
@@ -39,3 +47,74 @@ class Fuzz(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (2, ''))
         self.assertEqual(done.stderr, 'pmu: error: there is no device nosuch to fuzz; '
                                       'there are pmcu, imc9, imc10, pnor, catalog\n')
+
+
+# In place of the fuzzer. It crashes on each input that has "bad", also on one that it is given.
+FUZZER = """\
+#!/bin/sh
+for arg; do
+    case $arg in
+    -artifact_prefix=*) grep -l bad corpus > "${arg#*=}crash-0a1b" || rm "${arg#*=}crash-0a1b" ;;
+    -merge=1) merge=1 ;;
+    */kept) [ "$merge" ] && echo fewest > "$arg/input" ;;
+    */crash-*) echo "$QTEST_LOG $FUZZ_SERIALIZE_QTEST $QEMU_FUZZ_OBJECTS"
+    esac
+done
+printf '#7\\tDONE   cov: 5 ft: 6 corp: 2/4b\\n' >&2
+"""
+
+
+class Runs(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder = pathlib.Path(folder.name)
+        script = folder / 'scripts/oss-fuzz/reorder_fuzzer_qtest_trace.py'
+        script.parent.mkdir(parents=True)
+        script.write_text('import sys; print("ordered", open(sys.argv[1]).readline())')
+        (folder / 'corpus').write_text('good')
+        (folder / 'fuzzer').write_text(FUZZER)
+        (folder / 'fuzzer').chmod(0o755)
+        for where, name, value in (
+                (fuzz, 'WORK', folder / 'found'), (fuzz, 'SEEDS', folder / 'seeds'),
+                (ui, 'LOGS', folder / 'logs'), (tree, 'SRC', folder),
+                (qemu, 'folder', lambda kind: folder),
+                (qemu, 'binary', lambda *_: folder / 'fuzzer')):
+            patch = mock.patch.object(where, name, value)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def run_fuzzer(self, name, **options):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+            return fuzz.run([name], 1, **options), out.getvalue()
+
+    def test_status(self):
+        """the status is 1 if an input ended QEMU in this run, not if one did in an earlier run"""
+        self.assertEqual(self.run_fuzzer('pmcu')[0], 0)
+        (self.folder / 'corpus').write_text('bad')
+        self.assertEqual(self.run_fuzzer('pmcu')[0], 1)
+        (self.folder / 'found/pmcu/timeout-2c').touch()
+        (self.folder / 'corpus').write_text('good')
+        self.assertEqual(self.run_fuzzer('pmcu')[0], 0)
+
+    def test_again(self):
+        """a crash is printed with a command that does the same, for a device with qtest's commands"""
+        (self.folder / 'corpus').write_text('bad')
+        crash = self.folder / 'found/pmcu/crash-0a1b'
+        text = self.run_fuzzer('pmcu')[1]
+        self.assertIn('pmcu: 7 inputs, 5 edges covered, 2 inputs kept, 1 crashes', text)
+        self.assertEqual(text.splitlines()[-1], '  qemu-system-aarch64 ' + fuzz.TARGETS['pmcu'].args +
+                         f' -display none -accel qtest -qtest stdio < {crash}.qtest')
+        self.assertEqual(crash.with_suffix('.qtest').read_text(), 'ordered 1 1 hisi-pmcu\n\n')
+        text = self.run_fuzzer('pnor')[1]
+        self.assertEqual(text.splitlines()[-1], f'  {self.folder}/fuzzer {self.folder}/found/pnor/'
+                         'crash-0a1b')
+
+    def test_keep(self):
+        """--keep puts the fewest inputs in place of the corpus, and the next run begins with these"""
+        self.run_fuzzer('pmcu', keep_corpus=True)
+        self.run_fuzzer('pmcu', keep_corpus=True)
+        inputs = self.folder / 'found/pmcu/corpus'
+        self.assertEqual([p.name for p in inputs.iterdir()], ['input'])
+        self.assertEqual((inputs / 'input').read_text(), 'fewest\n')
