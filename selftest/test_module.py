@@ -7,6 +7,8 @@ import subprocess
 import tempfile
 import unittest
 
+import guest
+import kernels
 import module
 import ui
 from fixtures import write
@@ -20,6 +22,12 @@ scratch/new.c:9:1: error: 'x' undeclared
 make[2]: *** [Makefile:2: scratch/new.o] Error 1
 make: *** [Makefile:236: __sub-make] Error 2
 '''
+RELEASE = '6.12.9-cloud-arm64'
+
+
+def built(depends='', release=RELEASE):
+    """What a module says about itself."""
+    return f'license=GPL\0depends={depends}\0vermagic={release} SMP mod_unload aarch64\0'
 
 
 class Module(unittest.TestCase):
@@ -87,3 +95,53 @@ class Module(unittest.TestCase):
         self.assertEqual(module.reason(log, fail), 'ERROR: modpost: "x" [new.ko] undefined!')
         log.write_text('make: *** [Makefile:2: new.o] Error 1\n')
         self.assertEqual(module.reason(log, fail), 'make failed: Error 2')
+
+
+class Load(unittest.TestCase):
+    """--module and --modprobe, with a kernel of Debian's that has three modules"""
+
+    def setUp(self):
+        temp = tempfile.TemporaryDirectory()
+        self.addCleanup(temp.cleanup)
+        self.top = pathlib.Path(temp.name)
+        tree = f'tree/lib/modules/{RELEASE}'
+        write(self.top, {
+            'kernel.from': f'trixie {RELEASE} 6.12.9-1 linux-image-{RELEASE}',
+            'tree/complete': RELEASE, f'{tree}/modules.builtin': 'kernel/net/built-in_one.ko\n',
+            **{f'{tree}/kernel/{name}.ko': built(depends) for name, depends in
+               (('low', ''), ('top-half', 'low'), ('other', ''))}})
+        self.modules = kernels.Modules(kernels.Kernel(self.top / 'kernel', self.top),
+                                       guest.ARCHES['arm'])
+
+    def own(self, name, depends='', release=RELEASE):
+        """A module of the user's."""
+        write(self.top, {f'{name}.ko': built(depends, release)})
+        return self.top / f'{name}.ko'
+
+    def test_other_kernel(self):
+        """--module: one that was built for another kernel is refused, with both kernels' names"""
+        with self.assertRaises(ui.Fail) as caught:
+            self.modules.add_file(self.own('mine', release='6.1.0-49-arm64'))
+        self.assertEqual(str(caught.exception), f'{self.top}/mine.ko is for the kernel '
+                         f'6.1.0-49-arm64, and this guest boots {RELEASE}; build it with '
+                         './pmu module arm, and the same --release')
+        self.assertEqual(self.modules.order, {})
+
+    def test_depends(self):
+        """--module: what a module depends on is loaded before it, the kernel's and the user's"""
+        self.modules.add_file(self.own('base'))
+        self.modules.add_file(self.own('mine', 'base,top-half,built_in_one'), 'answer=42')
+        self.assertEqual([(name, arguments) for name, (_, arguments, _)
+                          in self.modules.order.items()],
+                         [('base', ''), ('low', ''), ('top_half', ''), ('mine', 'answer=42')])
+        with self.assertRaisesRegex(ui.Fail, '^this kernel has no module later; '):
+            self.modules.add_file(self.own('early', 'later'))
+
+    def test_modprobe(self):
+        """--modprobe: a module once, after others; nothing if it is built in; no unknown name"""
+        for name in 'top_half', 'top-half', 'built-in-one':
+            self.modules.add(name)
+        self.assertEqual([*self.modules.order], ['low', 'top_half'])
+        with self.assertRaisesRegex(ui.Fail, '^this kernel has no module nothing; its modules are '
+                                    f'below {self.top}/tree'):
+            self.modules.add('nothing')
