@@ -34,6 +34,7 @@ static void test_all(const void *data)
 {
     const char *args = data;
     unsigned config = (strstr(args, "-smp 2") ? CONFIG_SMP : 0) |
+                      (strstr(args, "precise") ? CONFIG_PRECISE : 0) |
                       (strstr(args, "thread=single") ? CONFIG_TURNS : 0);
     Guest g = guest_init(args, config);
 
@@ -864,7 +865,7 @@ static void test_random_programs(const void *data)
 {
     const char *number = g_getenv("PMU_RANDOM_PROGRAMS");
     uint32_t seed = g_test_rand_int();
-    Guest g = guest_init(data, 0);
+    Guest g = guest_init(data, strstr(data, "precise") ? CONFIG_PRECISE : 0);
 
     g_test_message("seed 0x%x, chosen by --seed", seed);
     guest_run(&g, GUEST_CASE(random_programs), seed,
@@ -916,6 +917,10 @@ int main(int argc, char **argv)
                         ICELAKE " -accel tcg,one-insn-per-tb=on", test_all);
     qtest_add_data_func("x86-pmu/all/single-thread",
                         ICELAKE " -smp 2 -accel tcg,thread=single", test_all);
+
+    /* Exact counts and interrupts are the same with each model. */
+    qtest_add_data_func("x86-pmu/all/precise",
+                        ICELAKE ",pmu-model=precise -smp 2", test_all);
 
     qtest_add_data_func("x86-pmu/modes/vmmcall-with-svm", ICELAKE ",svm=on",
                         test_vmmcall);
@@ -981,6 +986,9 @@ int main(int argc, char **argv)
     qtest_add_func("x86-pmu/trace", test_trace);
     qtest_add_func("x86-pmu/random", test_random);
     qtest_add_data_func("x86-pmu/random-programs/mttcg", ICELAKE " -smp 2",
+                        test_random_programs);
+    qtest_add_data_func("x86-pmu/random-programs/precise",
+                        ICELAKE ",pmu-model=precise -smp 2",
                         test_random_programs);
     qtest_add_data_func("x86-pmu/random-programs/single-thread",
                         ICELAKE " -smp 2 -accel tcg,thread=single",

@@ -68,6 +68,7 @@ typedef volatile uint64_t Shared64;     /* numbers */
 #define FIXED_COUNTERS      (int)(CONFIG_FIELD(20, 7) ?: MOST_FIXED_COUNTERS)
 #define COUNTER_WIDTH       (CONFIG_FIELD(24, 0xff) ?: MOST_COUNTER_WIDTH)
 #define HAVE_METRICS        (FIXED_COUNTERS > 3)
+#define IS_PRECISE          (MAILBOX(MAILBOX_CONFIG) & CONFIG_PRECISE)
 
 #define WIDTH_MASK          (BIT(COUNTER_WIDTH) - 1)
 #define GP_MASK             (BIT(GP_COUNTERS) - 1)

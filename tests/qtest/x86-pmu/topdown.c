@@ -219,16 +219,11 @@ static bool has_level_2(void)
     return MAILBOX(MAILBOX_CONFIG) & CONFIG_LEVEL_2;
 }
 
-static bool is_precise(void)
-{
-    return MAILBOX(MAILBOX_CONFIG) & CONFIG_PRECISE;
-}
-
 /* In quarters of a slot, without what only the precise models know */
 static void add(Leaves *sum, const Code *code, uint64_t times)
 {
     int kind, leaf, w = width();
-    bool precise = is_precise();
+    bool precise = IS_PRECISE;
 
     for (kind = 0; kind < KINDS; kind++) {
         if (!code->n[kind] || (kind == LOAD && precise) ||
@@ -1748,7 +1743,7 @@ static void case_td_cycles(void)
     unsigned cycle = 4 * width();
     int first, i, j;
 
-    if (is_precise()) {
+    if (IS_PRECISE) {
         return;
     }
     for (first = 0; first < ARRAY_SIZE(t); first += GP_COUNTERS) {
@@ -3495,7 +3490,7 @@ static void case_td_values(void)
         block_lines();
         print_counters();
 
-        if (is_precise() && !all_exact()) {
+        if (IS_PRECISE && !all_exact()) {
             /* When these come depends on how code is divided into blocks */
             continue;
         }
