@@ -32,6 +32,14 @@
 #define SECOND_SOCKET   "socket-id=1,core-id=0,thread-id=0"
 #define SECOND          " -device " SECOND_CPU "," SECOND_SOCKET
 
+/* The guest's part of unplugging a CPU: docs/specs/acpi_cpu_hotplug.rst */
+#define HOTPLUG_SELECTOR    0xcd8
+#define HOTPLUG_FLAGS       0xcdc
+#define HOTPLUG_EJECT       8
+
+/* More than QEMU itself takes, and far less than a precise model */
+#define UNPLUG_LEAK_KIB     150
+
 typedef struct Setup {
     const char *name;
     const char *args;
@@ -738,6 +746,65 @@ static void test_bad_hotplug(void)
     guest_quit(&g);
 }
 
+static void plug_second(Guest *g)
+{
+    qtest_qmp_assert_success(
+        g->qts, "{ 'execute': 'device_add', 'arguments': { "
+        "'driver': '" SECOND_CPU "', 'id': 'second', 'socket-id': 1, "
+        "'core-id': 0, 'thread-id': 0 } }");
+}
+
+static void unplug_second(Guest *g)
+{
+    qtest_qmp_assert_success(g->qts, "{ 'execute': 'device_del', "
+                             "'arguments': { 'id': 'second' } }");
+    /* The first 0 switches from the interface of before QEMU 2.7. */
+    qtest_outl(g->qts, HOTPLUG_SELECTOR, 0);
+    qtest_outl(g->qts, HOTPLUG_SELECTOR, 1);
+    qtest_outb(g->qts, HOTPLUG_FLAGS, HOTPLUG_EJECT);
+    qtest_qmp_eventwait(g->qts, "DEVICE_DELETED");
+}
+
+static uint64_t resident_kib(Guest *g)
+{
+    g_autofree char *file = g_strdup_printf("/proc/%d/status",
+                                            qtest_pid(g->qts));
+    g_autofree char *text = NULL;
+    const char *line;
+
+    g_assert(g_file_get_contents(file, &text, NULL, NULL));
+    line = strstr(text, "\nVmRSS:");
+    g_assert(line);
+    return g_ascii_strtoull(line + strlen("\nVmRSS:"), NULL, 10);
+}
+
+/*
+ * CPUs that count, with a deadline set, are unplugged: nothing of their PMUs
+ * stays, and those that come later count right.
+ */
+static void test_unplug(const void *data)
+{
+    enum { WARM_UP = 3, TURNS = 8 };
+    const char *args = data;
+    Guest g = guest_init(args, SAPPHIRE_CONFIG | CONFIG_SMP | CONFIG_PRECISE);
+    uint64_t before = 0, after;
+
+    for (int i = 0; i < WARM_UP + TURNS; i++) {
+        if (i == WARM_UP) {
+            before = resident_kib(&g);
+        }
+        plug_second(&g);
+        guest_run(&g, GUEST_CASE(td_unplug), 0, 0);
+        unplug_second(&g);
+    }
+    after = resident_kib(&g);
+    g_test_message("from %" PRIu64 " to %" PRIu64 " KiB", before, after);
+    g_assert_cmpint(after, <=, before + TURNS * UNPLUG_LEAK_KIB);
+    plug_second(&g);
+    guest_run(&g, GUEST_CASE(smp_independent), 0, 0);
+    guest_quit(&g);
+}
+
 /* ---------------------------------------------------------- Determinism */
 
 /* The counts do not depend on how QEMU runs the code, nor on time. */
@@ -1004,6 +1071,12 @@ int main(int argc, char **argv)
     qtest_add_func("x86-topdown/bad-input/hotplug", test_bad_hotplug);
     qtest_add_func("x86-topdown/bad-input/hotplug-mixed",
                    test_bad_hotplug_mixed);
+    /* TCG has as many contexts as there can be CPUs, one for each thread. */
+    qtest_add_data_func("x86-topdown/unplug/mttcg",
+                        PRECISE " -smp 1,sockets=16,maxcpus=16", test_unplug);
+    qtest_add_data_func("x86-topdown/unplug/single-thread",
+                        PRECISE " -smp 1,sockets=2,maxcpus=2"
+                        " -accel tcg,thread=single", test_unplug);
 
     qtest_add_func("x86-topdown/same-values/static", test_same_values);
     qtest_add_func("x86-topdown/same-values/precise",

@@ -121,6 +121,7 @@
     X(td_migrate_models, "migrate/models", CASE_MANUAL)                     \
     X(td_freeze_stop, "migrate/freeze", CASE_MANUAL)                        \
     X(td_migrate_filter, "migrate/filter", CASE_MANUAL)                     \
+    X(td_unplug, "hotplug/unplug", CASE_MANUAL)                             \
     X(td_extra_fill, "registers/offcore-fill", CASE_MANUAL)                 \
     X(td_extra_check, "registers/offcore-check", CASE_MANUAL)               \
     X(td_values, "values", CASE_MANUAL)                                     \

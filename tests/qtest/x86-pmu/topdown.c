@@ -2631,6 +2631,44 @@ static void case_td_smp(void)
     call_ap_wait();
 }
 
+static Shared32 ap_interrupts;
+
+static bool hook_again(Frame *f)
+{
+    if (f->vector != VEC_NMI) {
+        return false;
+    }
+    ap_interrupts++;
+    wrmsr(MSR_A_PMC(0), negative(1000));
+    pmi_acknowledge();
+    return true;
+}
+
+static void ap_count_for_ever(void)
+{
+    start(FIXED_OS);
+    apic_write(APIC_LVTPC, LVT_NMI);
+    program(0, EV_INSNS | EVTSEL_OS | EVTSEL_INT);
+    wrmsr(MSR_A_PMC(0), negative(1000));
+    this_cpu()->hook = hook_again;
+    wrmsr(MSR_GLOBAL_CTRL, ENABLE_ALL);
+    for (;;) {
+        asm volatile("" : : : "memory");
+    }
+}
+
+/* The other CPU counts, and has interrupts of its PMU, until it is unplugged */
+static void case_td_unplug(void)
+{
+    ap_interrupts = 0;
+    start_ap();
+    call_ap(ap_count_for_ever);
+    while (ap_interrupts < 3) {
+        asm volatile("pause" : : : "memory");
+    }
+    check_range("interrupts", NO_STEP, ap_interrupts, 3, UINT32_MAX);
+}
+
 /* --------------------------------------------------- The precise models */
 
 /* So often until the predictor knows the branches of a few instructions */
