@@ -36,6 +36,7 @@ enum {
     X86_COUNT_HEAVY,        /* instructions that are heavy operations */
     X86_COUNT_CORE,         /* whole slots that are core bound */
     X86_COUNT_DIVIDES,      /* divisions and square roots */
+    X86_COUNT_PAUSES,
     /* Floating point, in the order of FP_ARITH_INST_RETIRED's unit mask */
     X86_COUNT_FP_SCALAR_DOUBLE,
     X86_COUNT_FP_SCALAR_SINGLE,
@@ -75,6 +76,7 @@ enum {
     X86_PRICE_CLEAR = 20,
     X86_PRICE_LOOP = 6,
     X86_PRICE_DIVIDE = 10,
+    X86_PRICE_PAUSE = 30,
 };
 
 /*

@@ -156,7 +156,7 @@
     X(td_models, "events/by-model", 0)                                      \
     X(td_cycles, "events/cycles-of-categories", 0)                          \
     X(td_identities, "events/identities", 0)                                \
-    X(td_divides, "events/divisions", 0)                                    \
+    X(td_divides, "events/divisions-and-pauses", 0)                         \
     X(td_fp, "events/floating-point", 0)                                    \
     X(td_model_overflow, "events/overflow-of-models", 0)                    \
     X(td_extra, "registers/offcore-and-pebs", 0)                            \

@@ -1934,11 +1934,23 @@ static void case_td_identities(void)
     context("");
 }
 
-/* 10 cycles each, and none of LOOP and PAUSE, which are core bound, too */
+/* Of one kind, and none of the others that are core bound, too */
 static void case_td_divides(void)
 {
-    uint64_t event = arch() == SKL ? 0x0114 : arch() == ICL ? 0x0914 : 0x09b0;
-    int i;
+    static const struct {
+        const char *name;
+        uint64_t evtsel;
+        uint8_t archs, kind, times;
+    } t[] = {
+        { "cycles of divisions", 0x0114 | F(1), SKL, DIVIDE, 10 },
+        { "cycles of divisions", 0x0914 | F(1), ICL, DIVIDE, 10 },
+        { "cycles of divisions", 0x09b0 | F(1), GLC, DIVIDE, 10 },
+        { "PAUSEs", 0x40cc, SKL | ICL, PAUSE, 1 },
+        { "PAUSEs", 0x40ec | F_EDGE, GLC, PAUSE, 1 },
+        { "cycles of PAUSEs", 0x40ec, GLC, PAUSE, 30 },
+        { "cycles of PAUSEs", 0x40ec | F(1), GLC, PAUSE, 30 },
+    };
+    int i, j;
 
     enable_vectors(true);
     for (i = 0; i < ARRAY_SIZE(blocks); i++) {
@@ -1946,8 +1958,11 @@ static void case_td_divides(void)
         start(FIXED_OS);
         program(0, event | F(1) | EVTSEL_OS);
         blocks[i].run();
-        check("cycles of divisions", NO_STEP, rdmsr(MSR_PMC(0)),
-              10 * blocks[i].code.n[DIVIDE]);
+        for (j = 0; j < ARRAY_SIZE(t); j++) {
+            check(t[j].name, j, rdmsr(MSR_PMC(j)),
+                  t[j].archs & arch() ?
+                  t[j].times * blocks[i].code.n[t[j].kind] : 0);
+        }
     }
     enable_vectors(false);
     context("");

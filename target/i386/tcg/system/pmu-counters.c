@@ -71,6 +71,7 @@ const InsnCountOps x86_insn_count_ops = {
         [X86_COUNT_FP_256_DOUBLE] = { 5, 0, 16 },
         [X86_COUNT_FP_256_SINGLE] = { 5, 16, 16 },
         [X86_COUNT_DIVIDES] = { 5, 32, 13 },
+        [X86_COUNT_PAUSES] = { 5, 45, 12 },
     },
     .deadline = x86_pmu_deadline,
     .reaches = x86_pmu_reaches,

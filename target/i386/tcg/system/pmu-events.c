@@ -65,6 +65,7 @@ enum {
     CYCLES_DSB_ANY,
     CYCLES_DSB_OK,
     CYCLES_DIVIDE,
+    CYCLES_PAUSE,
 
     UOPS_DECODER,
     UOPS_DSB,
@@ -163,6 +164,10 @@ static const PMUEvent pmu_events[] = {
     { "CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE", 0x023c, 0, SKL_UP, SOURCE_CYCLES },
     { "CPU_CLK_UNHALTED.REF_DISTRIBUTED", 0x083c, 0, ICL_UP, SOURCE_CYCLES },
     { "CPU_CLK_UNHALTED.DISTRIBUTED", 0x02ec, 0, ICL_UP, SOURCE_CYCLES },
+    FORMULA(GLC, 0x40ec, SINGLE, "CPU_CLK_UNHALTED.PAUSE", CYCLES_PAUSE),
+    TOTAL(GLC, 0x40ec, CMASK_EDGE, "CPU_CLK_UNHALTED.PAUSE_INST", PAUSES),
+    TOTAL(SKL, 0x40cc, 0, "ROB_MISC_EVENTS.PAUSE_INST", PAUSES),
+    TOTAL(ICL, 0x40cc, 0, "MISC_RETIRED.PAUSE_INST", PAUSES),
 
     /* Branches */
     BRANCH(SKL, 0x01c4, 0, "BR_INST_RETIRED.CONDITIONAL", COND),
@@ -627,6 +632,8 @@ unsigned x86_pmu_event_lanes(X86CPU *cpu, const PMUEvent *e)
         return x86_topdown_lanes(cpu) | 1 << X86_COUNT_LOADS;
     case CYCLES_DIVIDE:
         return x86_topdown_lanes(cpu) | 1 << X86_COUNT_DIVIDES;
+    case CYCLES_PAUSE:
+        return x86_topdown_lanes(cpu) | 1 << X86_COUNT_PAUSES;
     case MISPREDICTED_COND_TAKEN:
     case MISPREDICTED_COND_NOT_TAKEN:
     case MISPREDICTED_TAKEN:
@@ -674,6 +681,7 @@ unsigned x86_pmu_event_parts(X86CPU *cpu, const PMUEvent *e)
     case CYCLES_ICACHE:
     case CYCLES_HEAVY:
     case CYCLES_DIVIDE:
+    case CYCLES_PAUSE:
         return cycle;
     case CYCLES_L1D_MISS:
     case CYCLES_LLC_MISS:
@@ -899,9 +907,12 @@ static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned what, unsigned domain,
         return (part[TOPDOWN_RETIRING] -
                 MIN(part[TOPDOWN_RETIRING], bandwidth)) *
                (SHARES - DECODER_SHARE);
+    /* A pinned mix can leave less for these two. */
     case CYCLES_DIVIDE:
-        /* A pinned mix can leave less for them */
         return MIN(total[X86_COUNT_DIVIDES] * X86_PRICE_DIVIDE * cycle,
+                   part[TOPDOWN_BACKEND] - part[TOPDOWN_MEMORY]);
+    case CYCLES_PAUSE:
+        return MIN(total[X86_COUNT_PAUSES] * X86_PRICE_PAUSE * cycle,
                    part[TOPDOWN_BACKEND] - part[TOPDOWN_MEMORY]);
     case MISPREDICTED ... MISPREDICTED_INDIRECT:
         return x86_pmu_mispredicted(cpu, what, domain, total, part);

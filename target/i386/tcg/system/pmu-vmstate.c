@@ -404,8 +404,9 @@ static int state_post_load(void *opaque, int version_id)
 
 const VMStateDescription vmstate_x86_pmu = {
     .name = "cpu/tcg_pmu",
-    .version_id = 1,
-    .minimum_version_id = 1,
+    /* The number of totals is part of the format. */
+    .version_id = 2,
+    .minimum_version_id = 2,
     .needed = x86_pmu_needed,
     .pre_save = state_pre_save,
     .pre_load = state_pre_load,
