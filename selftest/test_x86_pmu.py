@@ -5,12 +5,14 @@ import re
 
 import functional
 import guest
+import ui
 from x86 import PARTS, SAMPLE, TROUBLE, Case, counts, run, samples
 
 PACKAGES = ['gdb', 'rr']
 functional.need(functional.emulator('x86_64'), *functional.guest_files('x86'),
                 guest.packages_file('x86', PACKAGES))
 
+PAGE = ui.ROOT / 'docs/system/i386/tcg-pmu-events.rst'
 FIXED = 4               # fixed-purpose counters
 FULL = r'''
 part stat;     perf stat -x, -e '{instructions:u,instructions:k,instructions}' \
@@ -19,6 +21,7 @@ part group;    perf stat -x, -e '{instructions,branches}' -e '{cycles,branch-mis
 part all;      perf stat -a -x, -e instructions,cycles -- shares 100
 part many;     perf stat -x, -e branches,branch-misses,cache-references,cache-misses \
                    -e r11c4,r20c4,r02c4,r08c4,r00c5,r81d0,r82d0,r013c shares 4000
+part detailed; perf stat -x, -d -d -d topdown chase 2
 part frequency
 perf record -q -a -e cycles -F 1000 -o /tmp/frequency -- shares 4000
 cpus /tmp/frequency
@@ -148,6 +151,15 @@ class Thorough(Guest):
         exact = self.cpus * 4000 * 40000      # conditional branches of shares
         by_name = {event: count for event, count, _ in found}
         self.assertAlmostEqual(by_name['r11c4'] / exact, 1, delta=0.2)
+
+    def test_detailed(self):
+        """perf stat -d -d -d: what is 0 is on the page, as what the default model does not have"""
+        note = re.search(r'With the default model.*?are 0', PAGE.read_text(), re.S)[0]
+        found = {name: count for name, count, _ in counts(self.parts['detailed'])}
+        named = {name for name in re.findall('``(.+?)``', note) if found[name] is not None}
+        self.assertGreater(len(named), 1)
+        self.assertEqual({name for name, count in found.items()
+                          if count == 0 and not name.endswith(('migrations', 'switches'))}, named)
 
     def test_frequency(self):
         """perf record -a by frequency samples every CPU"""
