@@ -689,6 +689,109 @@ static void check_info(QList *list)
     g_assert_cmpint(get_u64(cpu, "global-ctrl"), ==, 0xff);
 }
 
+/* The words that "info pmu" has for a counter's state in case_info() */
+static const char *state_words(const char *state, bool halted)
+{
+    static const char *const words[][2] = {
+        { "disabled", "no: neither OS nor USR" },
+        { "global-disabled", "no: GLOBAL_CTRL" },
+        { "no-event", "no: TCG does not count this event" },
+        { "filtered", "no: not at CPL 0" },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(words); i++) {
+        if (g_str_equal(state, words[i][0])) {
+            return words[i][1];
+        }
+    }
+    g_assert_cmpstr(state, ==, "counting");
+    return halted ? "no: halted" : "yes";
+}
+
+static void hmp_counter(GString *s, const QDict *c, bool halted)
+{
+    int cmask = qdict_get_int(c, "cmask");
+
+    g_string_append_printf(s, "%s 0x%012" PRIx64 "%s %02x/%02x %s",
+                           qdict_get_str(c, "name"), get_u64(c, "value"),
+                           qdict_get_bool(c, "overflow") ? "!" : "",
+                           (int)qdict_get_int(c, "event-select"),
+                           (int)qdict_get_int(c, "umask"),
+                           qdict_get_str(c, "event"));
+    g_string_append(s, qdict_get_bool(c, "os") ? " os" : "");
+    g_string_append(s, qdict_get_bool(c, "usr") ? " usr" : "");
+    g_string_append(s, qdict_get_bool(c, "interrupt") ? " int" : "");
+    if (cmask) {
+        g_string_append_printf(s, " cmask=%d", cmask);
+    }
+    g_string_append(s, qdict_get_bool(c, "inv") ? " inv" : "");
+    g_string_append(s, qdict_get_bool(c, "edge") ? " edge" : "");
+    g_string_append_printf(s, " %s\n",
+                           state_words(qdict_get_str(c, "state"), halted));
+}
+
+/* What "info pmu" should say of a CPU, with one blank between words */
+static void hmp_cpu(GString *s, const QDict *cpu)
+{
+    bool halted = qdict_get_bool(cpu, "halted");
+    const QDict *m = qdict_get_qdict(cpu, "perf-metrics");
+    unsigned lvt = qdict_get_int(cpu, "lvt");
+    const QListEntry *e;
+
+    g_string_append_printf(
+        s, "CPU %d: version %d, counters of %d bits; CPL %d%s\n"
+        "GLOBAL_CTRL 0x%016" PRIx64 " GLOBAL_STATUS 0x%016" PRIx64 "\n"
+        "FIXED_CTR_CTRL 0x%" PRIx64 " DEBUGCTL 0x%" PRIx64 "\n"
+        "LVT 0x%05x (%s), %s interrupt pending\n"
+        "PERF_METRICS 0x%016" PRIx64 ": retiring %.1f%%, "
+        "bad speculation %.1f%%, frontend %.1f%%, backend %.1f%%\n"
+        "value code event when counts now\n",
+        (int)qdict_get_int(cpu, "cpu-index"),
+        (int)qdict_get_int(cpu, "version"),
+        (int)qdict_get_int(cpu, "counter-width"),
+        (int)qdict_get_int(cpu, "cpl"), halted ? ", halted" : "",
+        get_u64(cpu, "global-ctrl"), get_u64(cpu, "global-status"),
+        get_u64(cpu, "fixed-ctr-ctrl"), get_u64(cpu, "debugctl"),
+        lvt, lvt & 0x10000 ? "masked" : "not masked",
+        qdict_get_bool(cpu, "interrupt-pending") ? "an" : "no",
+        get_u64(m, "value"), qdict_get_double(m, "retiring"),
+        qdict_get_double(m, "bad-speculation"),
+        qdict_get_double(m, "frontend-bound"),
+        qdict_get_double(m, "backend-bound"));
+    QLIST_FOREACH_ENTRY(qdict_get_qlist(cpu, "counters"), e) {
+        hmp_counter(s, qobject_to(QDict, qlist_entry_obj(e)), halted);
+    }
+}
+
+/* "info pmu" says the same as query-pmu. */
+static void check_hmp(Guest *g, const QList *list)
+{
+    g_autofree char *text = qtest_hmp(g->qts, "info pmu");
+    g_autoptr(GString) want = g_string_new(NULL);
+    g_auto(GStrv) found = g_strsplit_set(text, " \r\n", -1);
+    g_auto(GStrv) words = NULL;
+    const QListEntry *e;
+    int i, j = 0;
+
+    QLIST_FOREACH_ENTRY(list, e) {
+        hmp_cpu(want, qobject_to(QDict, qlist_entry_obj(e)));
+    }
+    words = g_strsplit_set(want->str, "\n ", -1);
+    for (i = 0; words[i]; i++) {
+        if (*words[i]) {
+            while (found[j] && !*found[j]) {
+                j++;
+            }
+            g_assert_cmpstr(found[j], ==, words[i]);
+            j++;
+        }
+    }
+    while (found[j] && !*found[j]) {
+        j++;
+    }
+    g_assert_null(found[j]);
+}
+
 static char *run_info(const char *args, bool look)
 {
     Guest g = guest_init(args, 0);
@@ -702,6 +805,7 @@ static char *run_info(const char *args, bool look)
         QList *list = query_pmu(&g);
 
         check_info(list);
+        check_hmp(&g, list);
         qobject_unref(list);
         if (i == 1) {
             qtest_qmp_assert_success(g.qts, "{ 'execute': 'stop' }");
