@@ -186,7 +186,7 @@ static void test_unsupported(const void *data)
     guest_check_same(out, without);
 }
 
-/* On a model that has one there is nothing to say. */
+/* On a CPU model that has a PMU, pmu=on prints nothing. */
 static void test_quiet(const void *data)
 {
     g_autofree char *out = NULL, *without = NULL;

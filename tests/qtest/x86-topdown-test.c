@@ -398,7 +398,6 @@ static void test_pinned_changes(void)
     finish_change(&g);
 }
 
-/* The mix in force goes with the program. */
 /*
  * No event contradicts another one, whatever the mix is; but it may ask for
  * more mispredicts than there are branches.
@@ -420,6 +419,7 @@ static void test_pinned_identities(void)
     }
 }
 
+/* Migration takes the current mix along; the command line has another. */
 static void test_pinned_migrate(void)
 {
     Guest g = start_change();

@@ -26,8 +26,9 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
                             const uint64_t *lanes, bool loose);
 
 /*
- * The words are where LDTR to IDTR are, which code rarely loads. On a 32-bit
- * target, where these are shorter, later words of the second domain go beyond.
+ * The words alias the fields LDTR to IDTR, which generated code rarely loads.
+ * These are shorter on a 32-bit target, where the last words of the second
+ * domain alias the fields after them.
  */
 #define X86_COUNT_WORDS         6
 #define X86_COUNT_PLACE         ROUND_UP(offsetof(CPUX86State, ldt), 8)
@@ -164,7 +165,10 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
     uint64_t n, cycles;
 
     if (!c->cmask && !c->edge) {
-        /* Of a mix, a part can be a quarter of a slot lower than before */
+        /*
+         * A pinned mix rounds its categories: one can be a quarter of a slot
+         * less than at the last fold.
+         */
         n = run->rest + (now > run->event ? now - run->event : 0);
         *rest = n % parts;
         return n / parts;
@@ -338,7 +342,7 @@ void x86_pmu_fold(X86CPU *cpu, uintptr_t ra)
             pmu->irq_pending |= c->irq;
         }
     }
-    x86_topdown_update(cpu);
+    x86_topdown_fold(cpu);
     if (pmu->irq_pending) {
         x86_pmu_freeze(cpu);
     }
@@ -442,7 +446,7 @@ void x86_pmu_reconfigure(X86CPU *cpu)
             pmu->run[i].written = false;
         }
     }
-    x86_topdown_start(cpu);
+    x86_topdown_reconfigure(cpu);
     if (pmu->topdown.active) {
         lanes |= x86_topdown_lanes(cpu);
     }

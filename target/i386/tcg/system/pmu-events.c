@@ -104,9 +104,12 @@ enum {
     CLEARS,
 };
 
-/* So far ahead is a difference of totals that are not counted together */
-#define LEAD                    (1ull << 60)
-/* Of a front end that finds out about a branch late */
+/*
+ * Added to a difference of totals that are not counted at the same times, so
+ * that it is not negative. A counter adds only what a formula has increased by.
+ */
+#define DIFFERENCE_BASE         (1ull << 60)
+/* Cycles of latency of indirect branches for which BACLEARS.ANY counts one */
 #define BACLEAR_CYCLES          10
 /* Of eight micro-operations or instructions, from the decoder */
 #define DECODER_SHARE           1
@@ -131,7 +134,7 @@ enum {
 #define CMASK(n)        ((n) << 8)
 #define CMASK_EDGE      (CMASK(1) | PMU_FILTER_EDGE)
 #define CMASK_INV(n)    (CMASK(n) | PMU_FILTER_INV)
-/* At most one in a cycle: CMASK = 1 changes nothing, more makes it never */
+/* At most one in a cycle, see PMU_FILTER_SINGLE */
 #define SINGLE          PMU_FILTER_SINGLE
 
 #define TOTAL(on, code, filter, name, of) \
@@ -741,7 +744,7 @@ unsigned x86_pmu_event_parts(X86CPU *cpu, const PMUEvent *e)
  * Mispredicted branches. Static: a share of the conditional ones; pinned: as
  * many as their slots pay for, half of them taken; precise: each one is known.
  */
-static uint64_t x86_pmu_mispredicted(X86CPU *cpu, unsigned what,
+static uint64_t x86_pmu_mispredicted(X86CPU *cpu, unsigned formula,
                                      unsigned domain, const uint64_t *total,
                                      const uint64_t *part)
 {
@@ -749,7 +752,7 @@ static uint64_t x86_pmu_mispredicted(X86CPU *cpu, unsigned what,
     uint64_t cond = total[X86_COUNT_COND], taken = total[X86_COUNT_COND_TAKEN];
 
     if (cpu->pmu->model == X86_PMU_STATIC) {
-        switch (what) {
+        switch (formula) {
         case MISPREDICTED:
         case MISPREDICTED_COND:
             return cond;
@@ -763,10 +766,10 @@ static uint64_t x86_pmu_mispredicted(X86CPU *cpu, unsigned what,
         }
     }
     if (cpu->pmu->model == X86_PMU_PINNED) {
-        return what == MISPREDICTED_RET || what == MISPREDICTED_INDIRECT ?
-               0 : part[TOPDOWN_MISPREDICT];
+        return formula == MISPREDICTED_RET ||
+               formula == MISPREDICTED_INDIRECT ? 0 : part[TOPDOWN_MISPREDICT];
     }
-    switch (what) {
+    switch (formula) {
     case MISPREDICTED:
         return missed[PMU_MISSED_TAKEN] + missed[PMU_MISSED_NOT_TAKEN] +
                missed[PMU_MISSED_RET] + missed[PMU_MISSED_INDIRECT];
@@ -786,7 +789,7 @@ static uint64_t x86_pmu_mispredicted(X86CPU *cpu, unsigned what,
     }
 }
 
-static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned what, unsigned domain,
+static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned formula, unsigned domain,
                                 const uint64_t *total)
 {
     X86PMUModel model = cpu->pmu->model;
@@ -798,7 +801,7 @@ static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned what, unsigned domain,
     unsigned cycle = 4 * cpu->pmu->width;
 
     /* Those that do not look at categories */
-    switch (what) {
+    switch (formula) {
     case COND_NOT_TAKEN:
         return total[X86_COUNT_COND] - total[X86_COUNT_COND_TAKEN];
     case TAKEN:
@@ -827,8 +830,8 @@ static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned what, unsigned domain,
     case ITLB_CYCLES:
         return total[X86_COUNT_ITLB_WALK] * X86_PRICE_WALK;
     case L1D_HITS:
-        /* Misses are known also of times when the lane was not counted. */
-        return (precise ? LEAD + loads : 64 * loads) - refs;
+        /* Misses are counted also while the lane of loads is not. */
+        return (precise ? DIFFERENCE_BASE + loads : 64 * loads) - refs;
     default:
         break;
     }
@@ -845,7 +848,7 @@ static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned what, unsigned domain,
     icache = part[TOPDOWN_FETCH_LAT] - resteer - unknown;
     bandwidth = part[TOPDOWN_FRONTEND] - part[TOPDOWN_FETCH_LAT];
 
-    switch (what) {
+    switch (formula) {
     case CYCLES_RETIRING:
         return part[TOPDOWN_RETIRING];
     case CYCLES_NOT_RETIRING:
@@ -915,7 +918,7 @@ static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned what, unsigned domain,
         return MIN(total[X86_COUNT_PAUSES] * X86_PRICE_PAUSE * cycle,
                    part[TOPDOWN_BACKEND] - part[TOPDOWN_MEMORY]);
     case MISPREDICTED ... MISPREDICTED_INDIRECT:
-        return x86_pmu_mispredicted(cpu, what, domain, total, part);
+        return x86_pmu_mispredicted(cpu, formula, domain, total, part);
     case MACHINE_CLEARS:
         return part[TOPDOWN_BAD] - part[TOPDOWN_MISPREDICT];
     case CLEARS:

@@ -211,7 +211,7 @@ static void pmu_info_fill(CPUState *cs, run_on_cpu_data data)
             QAPI_LIST_APPEND(tail, pmu_info_counter(cpu, i));
         }
     }
-    x86_topdown_update(cpu);
+    x86_topdown_fold(cpu);
     if (x86_topdown_available(env)) {
         info->perf_metrics = pmu_info_metrics(cpu);
     }

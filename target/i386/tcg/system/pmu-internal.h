@@ -109,7 +109,11 @@ typedef enum X86PMUArch {
     X86_PMU_ARCHES,
 } X86PMUArch;
 
-/* Filters that are part of an event; CMASK is in the upper byte */
+/*
+ * Filters that are part of an event; CMASK is in the upper byte. SINGLE: the
+ * event comes at most once in a cycle. Software's CMASK of 1 makes no
+ * difference then, and with a higher one the counter stands still.
+ */
 #define PMU_FILTER_EDGE         1
 #define PMU_FILTER_INV          2
 #define PMU_FILTER_SINGLE       4
@@ -151,13 +155,14 @@ typedef struct PMUConfig {
 
 /**
  * X86PMUTopDown: what PERF_METRICS is computed from, in quarters of a slot
- * @active: the metrics count now (not migrated: x86_topdown_start() sets it)
+ * @active: the metrics count now (not migrated, set by
+ *          x86_topdown_reconfigure())
  * @fresh: slots have been counted since software wrote PERF_METRICS
  * @part: slots of each category since the last restart of the metrics
  * @total: all slots since then
  * @seen: slots of each category since the CPU started, in the domains of the
- *        counter of slots, when @part was updated last (not migrated:
- *        x86_topdown_start() sets it)
+ *        counter of slots, when @part was updated last (not migrated, set by
+ *        x86_topdown_reconfigure())
  * @seen_total: all slots of these (not migrated, the same)
  * @split: with a pinned mix, slots of each category when the mix was set
  * @split_at: all slots when the mix was set
@@ -231,6 +236,7 @@ enum {
     PMU_LD_LAT,
     PMU_FRONTEND,
     PMU_EXTRA_MSRS,
+    PMU_NO_EXTRA_MSR = PMU_EXTRA_MSRS,
 };
 
 /**
@@ -433,12 +439,16 @@ void x86_topdown_clip(X86PMUTopDown *t);
  */
 void x86_topdown_change_mix(X86CPU *cpu, const uint32_t *mix);
 
-/* All of these are called when the counts are up to date. */
-void x86_topdown_update(X86CPU *cpu);
-void x86_topdown_start(X86CPU *cpu);
+/*
+ * All of these are called when the counts are up to date. Fold: add what has
+ * been counted to the metrics. Reconfigure: the registers have changed. Clear:
+ * as when software writes the counter of slots.
+ */
+void x86_topdown_fold(X86CPU *cpu);
+void x86_topdown_reconfigure(X86CPU *cpu);
 uint64_t x86_topdown_read(X86CPU *cpu);
 void x86_topdown_write(X86CPU *cpu, uint64_t val);
-void x86_topdown_restart(X86CPU *cpu);
+void x86_topdown_clear(X86CPU *cpu);
 
 /*
  * Quarters of a slot from the accelerator's totals until the overflow that

@@ -51,8 +51,8 @@ static uint64_t x86_pmu_inuse(CPUX86State *env)
     return inuse;
 }
 
-/* Which of PMU_EXTRA_MSRS an MSR is, -1: none of them */
-static int x86_pmu_extra(uint32_t msr)
+/* The index of an MSR in X86PMU.extra, or PMU_NO_EXTRA_MSR */
+static unsigned x86_pmu_extra_index(uint32_t msr)
 {
     switch (msr) {
     case MSR_OFFCORE_RSP_0:
@@ -64,7 +64,7 @@ static int x86_pmu_extra(uint32_t msr)
     case MSR_PEBS_FRONTEND:
         return PMU_FRONTEND;
     default:
-        return -1;
+        return PMU_NO_EXTRA_MSR;
     }
 }
 
@@ -137,7 +137,7 @@ static bool x86_pmu_read(X86CPU *cpu, uint32_t msr, uint64_t *val)
     case MSR_OFFCORE_RSP_1:
     case MSR_PEBS_LD_LAT:
     case MSR_PEBS_FRONTEND:
-        *val = cpu->pmu->extra[x86_pmu_extra(msr)];
+        *val = cpu->pmu->extra[x86_pmu_extra_index(msr)];
         return true;
     default:
         return false;
@@ -186,7 +186,7 @@ static bool x86_pmu_writable(X86CPU *cpu, uint32_t msr, uint64_t *legal)
     case MSR_OFFCORE_RSP_1:
     case MSR_PEBS_LD_LAT:
     case MSR_PEBS_FRONTEND:
-        *legal = x86_pmu_extra_mask(env_archcpu(env), x86_pmu_extra(msr));
+        *legal = x86_pmu_extra_mask(cpu, x86_pmu_extra_index(msr));
         return true;
     default:
         return false;
@@ -228,7 +228,7 @@ static void x86_pmu_write(X86CPU *cpu, uint32_t msr, uint64_t val)
         x86_pmu_write_counter(cpu, PMU_GP + msr - MSR_CORE_PERF_FIXED_CTR0,
                               val);
         if (msr == MSR_CORE_PERF_FIXED_CTR3) {
-            x86_topdown_restart(cpu);
+            x86_topdown_clear(cpu);
         }
         break;
     case MSR_PERF_METRICS:
@@ -256,7 +256,7 @@ static void x86_pmu_write(X86CPU *cpu, uint32_t msr, uint64_t val)
     case MSR_OFFCORE_RSP_1:
     case MSR_PEBS_LD_LAT:
     case MSR_PEBS_FRONTEND:
-        x86_pmu_write_extra(cpu, x86_pmu_extra(msr), val);
+        x86_pmu_write_extra(cpu, x86_pmu_extra_index(msr), val);
         break;
     default:
         g_assert_not_reached();
@@ -264,14 +264,15 @@ static void x86_pmu_write(X86CPU *cpu, uint32_t msr, uint64_t val)
 }
 
 /*
- * The PMU's registers, with those that would be there if it had more counters
- * or features: they must not be there
+ * Does the PMU handle this MSR? Also if it has no such register, because it has
+ * fewer counters or features than others: an access must give #GP then, while
+ * QEMU ignores accesses of MSRs that nobody handles.
  */
-static bool x86_pmu_has_msr(X86CPU *cpu, uint32_t msr)
+static bool x86_pmu_handles_msr(X86CPU *cpu, uint32_t msr)
 {
-    int extra = x86_pmu_extra(msr);
+    unsigned extra = x86_pmu_extra_index(msr);
 
-    if (extra >= 0) {
+    if (extra != PMU_NO_EXTRA_MSR) {
         return x86_pmu_extra_mask(cpu, extra);
     }
     switch (msr) {
@@ -303,7 +304,7 @@ bool x86_pmu_rdmsr(CPUX86State *env, uintptr_t ra)
     uint64_t val;
     bool ok;
 
-    if (!cpu->pmu || !x86_pmu_has_msr(cpu, msr)) {
+    if (!cpu->pmu || !x86_pmu_handles_msr(cpu, msr)) {
         return false;
     }
     x86_pmu_fold(cpu, ra);
@@ -324,7 +325,7 @@ bool x86_pmu_wrmsr(CPUX86State *env, uint64_t val, uintptr_t ra)
     uint64_t legal;
     bool ok;
 
-    if (!cpu->pmu || !x86_pmu_has_msr(cpu, msr)) {
+    if (!cpu->pmu || !x86_pmu_handles_msr(cpu, msr)) {
         return false;
     }
     ok = x86_pmu_writable(cpu, msr, &legal) && !(val & ~legal);

@@ -172,7 +172,7 @@ void x86_topdown_clip(X86PMUTopDown *t)
     }
 }
 
-void x86_topdown_update(X86CPU *cpu)
+void x86_topdown_fold(X86CPU *cpu)
 {
     CPUX86State *env = &cpu->env;
     X86PMUTopDown *t = &cpu->pmu->topdown;
@@ -191,7 +191,10 @@ void x86_topdown_update(X86CPU *cpu)
     t->total += slots - t->seen_total;
     t->seen_total = slots;
     for (i = 0; i < TOPDOWN_CATEGORIES; i++) {
-        /* A cut can be a quarter of a slot lower than before */
+        /*
+         * A pinned mix rounds its categories: one can be a quarter of a slot
+         * less than at the last fold.
+         */
         if (part[i] > t->seen[i]) {
             t->part[i] += part[i] - t->seen[i];
             t->seen[i] = part[i];
@@ -204,7 +207,7 @@ void x86_topdown_update(X86CPU *cpu)
     }
 }
 
-void x86_topdown_start(X86CPU *cpu)
+void x86_topdown_reconfigure(X86CPU *cpu)
 {
     X86PMUTopDown *t = &cpu->pmu->topdown;
 
@@ -287,7 +290,7 @@ void x86_topdown_write(X86CPU *cpu, uint64_t val)
     t->fresh = false;
 }
 
-void x86_topdown_restart(X86CPU *cpu)
+void x86_topdown_clear(X86CPU *cpu)
 {
     X86PMUTopDown *t = &cpu->pmu->topdown;
 

@@ -3,10 +3,9 @@
  *
  * A CPU with pmu=on has Intel's architectural performance monitoring, version
  * 5 with eight general and four fixed counters, unless properties choose less
- * (pmu-shape.c). The PMU is made when the CPU is
- * realized, which also turns on its CPU features, and reset and INIT treat its
- * registers as the manual says. The other parts are in the files that
- * pmu-internal.h lists.
+ * (pmu-shape.c). Realizing the CPU creates its PMU and turns on the CPU
+ * features that belong to it. RESET and INIT treat the registers as the manual
+ * says. pmu-internal.h lists the other parts of the PMU.
  *
  * All counts are functions of the guest's instructions alone:
  *  - instructions, branches of all kinds, loads, and stores are exact;
@@ -234,7 +233,7 @@ void x86_pmu_reset(X86CPU *cpu)
         memset(pmu->fraction, 0, sizeof(pmu->fraction));
         memset(pmu->extra, 0, sizeof(pmu->extra));
         memset(pmu->missed, 0, sizeof(pmu->missed));
-        x86_topdown_restart(cpu);
+        x86_topdown_clear(cpu);
         if (cpu->pmu_precise) {
             x86_pmu_precise_reset(cpu);
         }
