@@ -418,6 +418,10 @@ static const Mismatch mismatches[] = {
       "the CPU of the stream has pmu-fixed-counters=4, this one has 3" },
     { "counter-width", ICELAKE, ICELAKE ",pmu-counter-width=40",
       "the CPU of the stream has pmu-counter-width=48, this one has 40" },
+    /* Without PDCM, CPUs have neither of the others. */
+    { "pdcm", ICELAKE ",perf-metrics=off,full-width-write=off",
+      ICELAKE ",pdcm=off",
+      "the CPU of the stream has pdcm=true, this one has false" },
     { "level", SAPPHIRE, ICELAKE ",pmu-width=6",
       "the CPU of the stream has PERF_METRICS level=2, this one has 1" },
     { "microarchitecture", "-cpu Cascadelake-Server-v5,pmu=on",

@@ -149,6 +149,7 @@
     X(td_counter_alone, "rule-7/counter-alone-restarts", 0)                 \
     X(td_prices, "static/price-of-each-kind", 0)                            \
     X(td_prices_user, "static/price-at-cpl3", 0)                            \
+    X(td_lines, "static/lines-of-memory", 0)                                \
     X(td_retiring, "invariants/retiring-is-instructions", 0)                \
     X(td_fractions, "invariants/no-fraction-is-lost", 0)                    \
     X(td_events, "events/consistent", 0)                                    \
@@ -168,6 +169,7 @@
     X(tdp_prices, "precise/price-of-what-hits", CASE_PRECISE)               \
     X(tdp_programs, "precise/each-program-its-category", CASE_PRECISE)      \
     X(tdp_data, "precise/data-caches", CASE_PRECISE)                        \
+    X(tdp_lines, "precise/lines-of-memory", CASE_PRECISE)                   \
     X(tdp_stack, "precise/stack", CASE_PRECISE)                             \
     X(tdp_privilege, "precise/privilege-of-loads", CASE_PRECISE)            \
     X(tdp_pages, "precise/pages", CASE_PRECISE)                             \
