@@ -14,6 +14,13 @@ functional.need(functional.emulator('x86_64'), *functional.guest_files('x86'),
 
 PAGE = ui.ROOT / 'docs/system/i386/tcg-pmu-events.rst'
 FIXED = 4               # fixed-purpose counters
+BESIDE = r'''
+echo 0 > /proc/sys/kernel/randomize_va_space    # the stack's place decides what string functions do
+part alone;  perf stat -x, -e instructions:u,branches:u,cycles:u busybox md5sum /usr/bin/perf
+part beside; shares 1000 &
+perf stat -x, -e instructions:u,branches:u,cycles:u,context-switches busybox md5sum /usr/bin/perf
+wait
+'''
 FULL = r'''
 part stat;     perf stat -x, -e '{instructions:u,instructions:k,instructions}' \
                    -e cycles,branches,branch-misses busybox md5sum /init
@@ -183,6 +190,14 @@ class Thorough(Guest):
 
 class IcelakeOne(Guest, Case):
     model, events = 'Icelake-Server-v6', 'Icelake'
+    script = Guest.script + BESIDE
+
+    def test_beside(self):
+        """a program that shares its CPU has the counts that it has alone, also of cycles"""
+        alone, beside = (counts(self.parts[part]) for part in ('alone', 'beside'))
+        self.assertEqual(len(alone), 3, alone)
+        self.assertEqual([count for _, count, _ in beside[:3]], [count for _, count, _ in alone])
+        self.assertGreater(beside[3][1], 20)
 
 
 class IcelakeTwo(Thorough, Case):
