@@ -16,9 +16,10 @@ PAGE = ui.ROOT / 'docs/system/i386/tcg-pmu-events.rst'
 FIXED = 4               # fixed-purpose counters
 BESIDE = r'''
 echo 0 > /proc/sys/kernel/randomize_va_space    # the stack's place decides what string functions do
-part alone;  perf stat -x, -e instructions:u,branches:u,cycles:u busybox md5sum /usr/bin/perf
-part beside; shares 1000 &
-perf stat -x, -e instructions:u,branches:u,cycles:u,context-switches busybox md5sum /usr/bin/perf
+events=instructions:u,branches:u,cycles:u,context-switches
+part alone;  perf stat -x, -e $events busybox md5sum /usr/bin/perf /usr/bin/perf /usr/bin/perf
+part beside; shares 2000 &
+perf stat -x, -e $events busybox md5sum /usr/bin/perf /usr/bin/perf /usr/bin/perf
 wait
 '''
 FULL = r'''
@@ -194,10 +195,11 @@ class IcelakeOne(Guest, Case):
 
     def test_beside(self):
         """a program that shares its CPU has the counts that it has alone, also of cycles"""
-        alone, beside = (counts(self.parts[part]) for part in ('alone', 'beside'))
-        self.assertEqual(len(alone), 3, alone)
-        self.assertEqual([count for _, count, _ in beside[:3]], [count for _, count, _ in alone])
-        self.assertGreater(beside[3][1], 20)
+        alone, beside = ([count for _, count, _ in counts(self.parts[part])]
+                         for part in ('alone', 'beside'))
+        self.assertEqual(len(alone), 4, self.parts['alone'])
+        self.assertEqual(beside[:3], alone[:3])
+        self.assertGreater(beside[3], 3)
 
 
 class IcelakeTwo(Thorough, Case):
