@@ -106,7 +106,7 @@ def command(opt, scratch):
     # The kernel's tests of its ciphers take CPUs away for seconds after a boot.
     mode = 'wait' if opt.snapshot else 'run' if opt.run else 'shell'
     append = (f'console={console} panic=-1 quiet cryptomgr.notests=1 pmu={mode} '
-              f'{"nokaslr norandmaps " * opt.repeatable}'
+              f'{"nokaslr " * bool(opt.symbols)}{"nokaslr norandmaps " * opt.repeatable}'
               f'{PARAMETERS.get(opt.arch, "")}{opt.append}')
     cmd = [qemu.binary(f'qemu-system-{target}', 'stock' if opt.stock else 'qemu'),
            '-M', machine_option(opt, machine) + given.machine, '-m', opt.memory,

@@ -89,6 +89,8 @@ def cmd_boot(opt):
                          or opt.repeatable or not opt.run):
         opt.error('--snapshot needs --run, is for arm and x86, and goes without --share, --ssh, '
                   '--gdb, --acpi and --repeatable')
+    if opt.symbols and (opt.kernel or not opt.gdb):
+        opt.error("--symbols needs --gdb, and is for Debian's kernels: it goes without --kernel")
     check_kernel(opt)
     if not opt.run and not opt.shell and not sys.stdin.isatty():
         raise ui.Fail('no terminal for a shell', "use --run SCRIPT; see 'pmu boot --help'",

@@ -98,9 +98,7 @@ class Exchange:
         if opt.net or opt.ssh:
             self._net()
         if opt.gdb:
-            port = free_port()
-            self.args += ['-gdb', f'tcp:127.0.0.1:{port}']
-            ui.say(f'gdb: target remote 127.0.0.1:{port}')
+            self._gdb(kernel)
         if opt.repeatable:
             self.args += REPEATABLE
         load = []
@@ -156,6 +154,16 @@ class Exchange:
                    '-o UserKnownHostsFile=/dev/null root@127.0.0.1')
         self.args += ['-netdev', f'user,id=net{forward}']
         self.device('virtio-net-pci,netdev=net,romfile=', 'virtio_net')
+
+    def _gdb(self, kernel):
+        vmlinux = kernels.symbols(kernel, self.modules.arch) if self.opt.symbols else None
+        port = free_port()
+        self.args += ['-gdb', f'tcp:127.0.0.1:{port}']
+        if vmlinux:
+            gdb = 'gdb' if self.opt.arch == 'x86' else 'gdb-multiarch'
+            ui.say(f"{gdb} {shlex.quote(ui.show(vmlinux))} -ex 'target remote 127.0.0.1:{port}'")
+        else:
+            ui.say(f'gdb: target remote 127.0.0.1:{port}')
 
     @contextlib.contextmanager
     def running(self):

@@ -14,6 +14,7 @@ import ui
 IMAGES = {'arm64': ('arch/arm64/boot/Image', 'arch/arm64/boot/Image.gz', 'Image', 'Image.gz'),
           'amd64': ('arch/x86/boot/bzImage', 'bzImage'),
           'ppc64el': ('vmlinux',)}
+VMLINUX = 1000      # MB of a vmlinux with symbols, at most
 ORIGIN = 'kernel.from'      # beside a kernel of Debian: suite, release, version, package of modules
 
 
@@ -26,6 +27,11 @@ class Kernel:
         """(suite, release, version, package that has the modules); None if it is not Debian's."""
         path = self.folder / ORIGIN
         return path.read_text().split() if path.is_file() else None
+
+    def newer(self):
+        """What to do if the archive no longer has the other packages of this kernel."""
+        return f'if the archive has a newer kernel by now, remove {ui.show(self.folder)}, ' \
+               'which fetches that'
 
 
 def folder(name, release='', flavour=''):
@@ -86,13 +92,13 @@ def meta(apt, arch, flavour):
     return flavours[flavour]
 
 
-def extract(deb, where):
-    """The kernel image of a package: boot/vmlinu*-RELEASE or usr/lib/modules/RELEASE/vmlinuz."""
+def extract(deb, pattern, target):
+    """Take the kernel out of a package: the first file whose path matches the pattern."""
     with ui.scratch('kernel-') as scratch:
         ui.run(['sh', '-c', 'dpkg-deb --fsys-tarfile "$1" | tar -x -C "$2" --wildcards '
-                '"*/vmlinu[xz]*"', 'sh', deb, scratch], what=f'unpacking {deb.name}')
+                '--occurrence "$3"', 'sh', deb, scratch, pattern], what=f'unpacking {deb.name}')
         [image] = (p for p in scratch.rglob('vmlinu*') if p.is_file())
-        image.replace(where / 'kernel')
+        image.replace(target)
 
 
 def fetch(arch, where, suite, flavour=''):
@@ -106,7 +112,8 @@ def fetch(arch, where, suite, flavour=''):
     [deb] = apt.fetch(binary if split else package,
                       what=f'kernel of {arch.debian} in Debian {suite}')
     with ui.Step(f'unpack the kernel of Debian {suite}'):
-        extract(deb, where)
+        # boot/vmlinu*-RELEASE or usr/lib/modules/RELEASE/vmlinuz
+        extract(deb, '*/vmlinu[xz]*', where / 'kernel')
     modules = package.replace('linux-image', 'linux-modules') if split else package
     ui.write(where / ORIGIN, ' '.join((suite, package.removeprefix('linux-image-'),
                                        deb.name.split('_')[1], modules)) + '\n')
@@ -120,6 +127,23 @@ def debian_kernel(name, release='', flavour=''):
     with ui.lock(ui.BUILD / 'guest' / name / 'kernel.lock', f'the {name} kernel'):
         fetch(guest.ARCHES[name], where, release or guest.SUITE, flavour)
     return Kernel(where / 'kernel', where)
+
+
+def symbols(kernel, arch):
+    """The vmlinux with debug symbols of the very kernel of Debian that boots, for gdb."""
+    suite, release, version, _ = kernel.origin()
+    path = kernel.folder / f'vmlinux-{version}'
+    with ui.lock(kernel.folder / 'symbols.lock', f'symbols of the {arch.name} kernel'):
+        if not path.is_file():
+            ui.need_room(kernel.folder, VMLINUX)
+            try:
+                [deb] = debian.Apt(suite, arch.debian).fetch_version(
+                    version, f'linux-image-{release}-dbg', what=f'symbols of kernel {release}')
+            except ui.Fail as fail:
+                raise ui.Fail(str(fail), kernel.newer())
+            with ui.Step(f'unpack the symbols of kernel {release}'):
+                extract(deb, '*/boot/vmlinux-*', path)
+    return path
 
 
 # -- modules ----------------------------------------------------------------

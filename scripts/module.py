@@ -61,8 +61,7 @@ def headers(arch, kernel):
                 debs = target.fetch_version(version, package, common,
                                             what=f'headers of kernel {found}')
             except ui.Fail as fail:
-                raise ui.Fail(str(fail), f'if the archive has a newer kernel by now, remove '
-                              f'{ui.show(kernel.folder)}, which fetches that')
+                raise ui.Fail(str(fail), kernel.newer())
             what = 'programs that build kernel modules'
             debs += host.fetch(kbuild, what=what)
             needs = libraries.closure(*host.dependencies(kbuild, '(lib|zlib).*'))

@@ -18,12 +18,13 @@ class Archive:
         self.root, self.packages = pathlib.Path(root), {}
         (self.root / 'pool').mkdir(parents=True)
 
-    def add(self, name, version='1.0', size=1000):
+    def add(self, name, version='1.0', size=1000, path=None):
         """Add a package with a file of `size` bytes that do not compress."""
         tree = self.root.parent / f'{name}.tree'
-        (tree / 'DEBIAN').mkdir(parents=True, exist_ok=True)
-        (tree / 'usr').mkdir(exist_ok=True)
-        (tree / 'usr' / name).write_bytes(random.Random(name + version).randbytes(size))
+        file = tree / (path or f'usr/{name}')
+        for folder in tree / 'DEBIAN', file.parent:
+            folder.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(random.Random(name + version).randbytes(size))
         control = f'Package: {name}\nVersion: {version}\nArchitecture: amd64\n' \
                   f'Maintainer: Nobody <nobody@localhost>\nDescription: {name}\n'
         (tree / 'DEBIAN' / 'control').write_text(control)

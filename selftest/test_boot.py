@@ -18,6 +18,7 @@ top, mode, *words = sys.argv[1:]
 top = pathlib.Path(top)
 guest.build = lambda name: (top / 'kernel', top / 'initrd')
 kernels.debian_kernel = lambda *_: kernels.Kernel(top / 'kernel', top)
+kernels.symbols = lambda kernel, arch: top / 'vmlinux'
 guest.packages = lambda name, packages: top / ''.join(packages)
 qemu.binary = lambda name, kind='qemu': top / 'bin' / name
 def main(_):
@@ -198,3 +199,16 @@ class Boot(unittest.TestCase):
         write(self.top, {'initrd': 'init', 'rr': 'rr..'})
         self.command('packages=rr')
         self.assertEqual((self.top / 'initrd').read_bytes()[:14], b'initrr..070701')
+
+    def test_symbols(self):
+        """with symbols for gdb, its command is shown, and the kernel is where they say"""
+        for words, text in (('gdb=1',), 'gdb: target remote {}'), (
+                ('gdb=1', 'symbols=1'),
+                f"gdb-multiarch '{self.top}/vmlinux' -ex 'target remote {{}}'"):
+            done = self.boot('', *words, mode='command')
+            self.assertEqual(done.returncode, 0, done.stderr)
+            found = done.stdout.splitlines()
+            port = found[found.index('-gdb') + 1].removeprefix('tcp:')
+            self.assertEqual(done.stderr, f'pmu: {text.format(port)}\n')
+            self.assertEqual('nokaslr' in found[found.index('-append') + 1].split(),
+                             'symbols=1' in words)

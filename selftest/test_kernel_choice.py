@@ -4,16 +4,20 @@
 import gzip
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
 from unittest import mock
 
+import archive
+import fixtures
 import guest
 import kernels
 import module
+import test_debian
 import ui
-from fixtures import write
+from fixtures import one_line, write
 
 
 def headers():
@@ -211,3 +215,61 @@ class Debian(Temporary):
                 ({}, '', 'sid (amd64) has no kernel; give the name of another release')):
             with self.assertRaisesRegex(ui.Fail, re.escape(why)):
                 self.fetch(packages, flavour=flavour)
+
+
+# kernels.symbols() of a kernel from a made-up archive
+SYMBOLS = '''
+import functools, pathlib, sys
+sys.path.insert(0, 'scripts')
+import debian, guest, kernels, ui
+url, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+debian.Apt = functools.partial(debian.Apt, archive=url, trusted=True)
+kernel = kernels.Kernel(folder / 'kernel', folder)
+ui.main(lambda _: print(kernels.symbols(kernel, guest.ARCHES['x86'])))
+'''
+
+
+class Symbols(unittest.TestCase):
+    """--symbols"""
+
+    def setUp(self):
+        self.project = fixtures.Project()
+        self.addCleanup(self.project.close)
+        self.archive = archive.Archive(self.project.top / 'archive')
+        self.server = archive.Server(self.archive.root)
+        self.addCleanup(self.server.close)
+        self.folder = self.project.top / 'kernels'
+        write(self.project.top, {'host.conf': test_debian.HOST, 'kernels/kernel.from':
+                                 'tiny 6.9-amd64 6.9.3-1 linux-image-6.9-amd64\n'})
+        self.project.env['APT_CONFIG'] = str(self.project.top / 'host.conf')
+
+    def symbols(self):
+        return self.project.run('-c', SYMBOLS, self.server.url, self.folder)
+
+    def test_once(self):
+        """the vmlinux of the kernel's own version is fetched and unpacked once"""
+        path = 'usr/lib/debug/boot/vmlinux-6.9-amd64'
+        self.archive.add('linux-image-6.9-amd64-dbg', '6.9.3-1', 100_000, path)
+        done = self.symbols()
+        self.assertEqual((done.returncode, done.stdout), (0, f'{self.folder}/vmlinux-6.9.3-1\n'),
+                         done.stderr)
+        tree = self.project.top / 'linux-image-6.9-amd64-dbg.tree'
+        self.assertEqual((self.folder / 'vmlinux-6.9.3-1').read_bytes(), (tree / path).read_bytes())
+        shutil.rmtree(self.project.cache)
+        requests = len(self.server.log)
+        self.assertEqual(self.symbols().stdout, done.stdout)
+        self.assertEqual(len(self.server.log), requests)
+
+    def test_gone(self):
+        """symbols that the archive no longer has are one line that says how to go on"""
+        self.archive.add('linux-image-6.9-amd64-dbg', '6.9.4-1')
+        one_line(self, self.symbols(), 1, '6.9.3-1', f'remove {self.folder}, which fetches')
+        self.assertEqual(list(self.folder.glob('vmlinux*')), [])
+
+    def test_no_room(self):
+        """a full disk is noticed before anything is fetched"""
+        kernel = kernels.Kernel(self.folder / 'kernel', self.folder)
+        with mock.patch('shutil.disk_usage', return_value=mock.Mock(free=999e6)), \
+                mock.patch('debian.Apt') as apt, self.assertRaisesRegex(ui.Fail, '999 MB free'):
+            kernels.symbols(kernel, guest.ARCHES['x86'])
+        apt.assert_not_called()
