@@ -225,11 +225,41 @@ bool pmcu_load(QTestState *qts, const char *file)
     return pmcu_wait_migration(qts);
 }
 
+void pmcu_refused(const char *args, const char *file, const char *why)
+{
+    /* What QEMU says of any stream that it refuses */
+    static const char *const others[] = {
+        "warning: ", "error while loading state ", "load of migration failed",
+    };
+    g_autofree char *all = g_strdup_printf("-M virt,gic-version=3,pmcu=on "
+                                           "-nic none -S %s -incoming file:%s",
+                                           args, file);
+    g_autofree char *err = NULL;
+    g_auto(GStrv) lines = NULL;
+    unsigned n = 0;
+
+    g_assert_cmpint(pmcu_run_qemu(all, &err), ==, 1);
+    lines = g_strsplit(err, "\n", -1);
+    for (int i = 0; lines[i]; i++) {
+        bool other = !*lines[i];
+
+        for (int k = 0; k < ARRAY_SIZE(others); k++) {
+            other |= strstr(lines[i], others[k]) != NULL;
+        }
+        n += !other;
+    }
+    if (n != 1 || !strstr(err, why)) {
+        g_test_message("%s: %u lines, not only \"%s\": %s", args, n, why, err);
+        g_test_fail();
+    }
+}
+
 int pmcu_run_qemu(const char *args, char **err)
 {
     g_autofree char *cmd = g_strdup_printf(
-        "%s -display none -nodefaults -accel qtest %s",
-        getenv("QTEST_QEMU_BINARY"), args);
+        "timeout 60 %s -display none -nodefaults %s %s",
+        getenv("QTEST_QEMU_BINARY"),
+        strstr(args, "-accel") ? "" : "-accel qtest", args);
     g_autofree char *out = NULL;
     int status;
 

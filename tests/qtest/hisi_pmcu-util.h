@@ -204,6 +204,12 @@ char *pmcu_save(QTestState *qts);
 bool pmcu_load(QTestState *qts, const char *file);
 
 /*
+ * A machine with these arguments must refuse the stream in a file, and say why
+ * in one line.
+ */
+void pmcu_refused(const char *args, const char *file, const char *why);
+
+/*
  * Run QEMU with arguments that it should refuse. Returns its exit status, and
  * what it printed on stderr.
  */

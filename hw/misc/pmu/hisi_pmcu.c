@@ -172,6 +172,7 @@ static void hisi_pmcu_find_cpus(HisiPmcuState *s)
             s->die && cluster < s->nr_cluster &&
             core < HISI_PMCU_CPUS_PER_CLUSTER) {
             s->cpu[hisi_pmcu_slot(s->nr_cluster, cluster, core)] = cpu;
+            s->nr_cpus++;
         }
     }
 }
@@ -813,7 +814,14 @@ static int hisi_pmcu_post_load(void *opaque, int version_id)
     HisiPmcuState *s = opaque;
     const char *reason;
 
-    hisi_pmcu_find_cpus(s);
+    if (s->saved_die != s->die || s->saved_nr_cluster != s->nr_cluster ||
+        s->saved_nr_cpus != s->nr_cpus) {
+        error_report("%s: the stream has die %u, clusters: %u, CPUs: %u; here "
+                     "is die %u, clusters: %u, CPUs: %u: give both the same "
+                     "-smp", TYPE_HISI_PMCU, s->saved_die, s->saved_nr_cluster,
+                     s->saved_nr_cpus, s->die, s->nr_cluster, s->nr_cpus);
+        return -EINVAL;
+    }
     reason = hisi_pmcu_check_loaded(s);
     if (reason) {
         error_report("%s: invalid migration stream: %s", TYPE_HISI_PMCU,
@@ -845,10 +853,22 @@ static void hisi_pmcu_vm_state(void *opaque, bool running, RunState state)
     }
 }
 
+static int hisi_pmcu_pre_save(void *opaque)
+{
+    HisiPmcuState *s = opaque;
+
+    hisi_pmcu_find_cpus(s);
+    s->saved_die = s->die;
+    s->saved_nr_cluster = s->nr_cluster;
+    s->saved_nr_cpus = s->nr_cpus;
+    return 0;
+}
+
 static int hisi_pmcu_pre_load(void *opaque)
 {
     HisiPmcuState *s = opaque;
 
+    hisi_pmcu_find_cpus(s);
     /* The values if the stream does not have their subsections */
     s->done_again = false;
     g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
@@ -971,13 +991,12 @@ static const VMStateDescription vmstate_hisi_pmcu = {
     .name = TYPE_HISI_PMCU,
     .version_id = 1,
     .minimum_version_id = 1,
+    .pre_save = hisi_pmcu_pre_save,
     .pre_load = hisi_pmcu_pre_load,
     .post_load = hisi_pmcu_post_load,
     .fields = (const VMStateField[]) {
-        VMSTATE_UINT32_EQUAL(die, HisiPmcuState,
-                             "the die has another number"),
-        VMSTATE_UINT32_EQUAL(nr_cluster, HisiPmcuState,
-                             "the die has another number of clusters"),
+        VMSTATE_UINT32(saved_die, HisiPmcuState),
+        VMSTATE_UINT32(saved_nr_cluster, HisiPmcuState),
         VMSTATE_UINT32_ARRAY(regs, HisiPmcuState, HISI_PMCU_NR_REGS),
         VMSTATE_UINT32(state, HisiPmcuState),
         VMSTATE_UINT32(error, HisiPmcuState),
@@ -985,6 +1004,7 @@ static const VMStateDescription vmstate_hisi_pmcu = {
         VMSTATE_STRUCT(run, HisiPmcuState, 1, vmstate_hisi_pmcu_run,
                        HisiPmcuRun),
         VMSTATE_INT64(window_end, HisiPmcuState),
+        VMSTATE_UINT32(saved_nr_cpus, HisiPmcuState),
         VMSTATE_END_OF_LIST()
     },
     .subsections = (const VMStateDescription * const []) {

@@ -59,7 +59,7 @@ struct HisiPmcuState {
     qemu_irq irq;
     AddressSpace dma_as;
 
-    /* Properties of both sides, which must be equal */
+    /* Properties; not migrated: see below */
     uint32_t die;
     uint32_t nr_cluster;
 
@@ -73,6 +73,12 @@ struct HisiPmcuState {
     int32_t nr_slots;
     ARMCPU **cpu;           /* [slot], NULL if there is none */
     bool cpus_found;
+    uint32_t nr_cpus;       /* of the die */
+
+    /* Those of a stream, which must be equal to this side's */
+    uint32_t saved_die;
+    uint32_t saved_nr_cluster;
+    uint32_t saved_nr_cpus;
 
     /* What the device does */
     uint32_t regs[HISI_PMCU_NR_REGS];

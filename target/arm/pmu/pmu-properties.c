@@ -17,8 +17,10 @@
 #include "pmu-properties.h"
 #include "pmu-internal.h"
 #include "internals.h"
+#include "machine-internal.h"
 #include "qapi/error.h"
 #include "qapi/visitor.h"
+#include "qemu/error-report.h"
 #include "system/hw_accel.h"
 
 static void arm_cpu_get_pmu_counters(Object *obj, Visitor *v, const char *name,
@@ -107,6 +109,66 @@ static bool arm_cpu_finalize_pmu_topdown(ARMCPU *cpu, Error **errp)
         return false;
     }
     pmu_topdown_init(cpu);
+    return true;
+}
+
+/* A register of the PMU in a stream */
+#define PMU_REG(op1, crn, crm, op2)                                         \
+    (CP_REG_ARM64 | CP_REG_SIZE_U64 | CP_REG_ARM64_SYSREG |                 \
+     3ULL << CP_REG_ARM64_SYSREG_OP0_SHIFT |                                \
+     (op1) << CP_REG_ARM64_SYSREG_OP1_SHIFT |                               \
+     (crn) << CP_REG_ARM64_SYSREG_CRN_SHIFT |                               \
+     (crm) << CP_REG_ARM64_SYSREG_CRM_SHIFT |                               \
+     (op2) << CP_REG_ARM64_SYSREG_OP2_SHIFT)
+#define PMU_PMCR_EL0        PMU_REG(3, 9, 12, 0)
+#define PMU_PMMIR_EL1       PMU_REG(0, 9, 14, 6)
+
+/* Set @value to that of a register of the stream; false if it has none. */
+static bool arm_cpu_incoming(const ARMCPU *cpu, uint64_t index, uint64_t *value)
+{
+    int i;
+
+    for (i = 0; i < cpu->cpreg_vmstate_array_len; i++) {
+        if (cpu->cpreg_vmstate_indexes[i] == index) {
+            *value = cpu->cpreg_vmstate_values[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+void arm_cpu_pmu_pre_load(ARMCPU *cpu)
+{
+    /* PMEVCNTR<n> and PMEVTYPER<n> */
+    int n = cpu->cpreg_array_len + 2 * PMU_MAX_COUNTERS;
+
+    cpu->cpreg_vmstate_indexes = g_renew(uint64_t, cpu->cpreg_vmstate_indexes,
+                                         n);
+    cpu->cpreg_vmstate_values = g_renew(uint64_t, cpu->cpreg_vmstate_values, n);
+    cpu->cpreg_vmstate_array_len = n;
+}
+
+bool arm_cpu_pmu_same_properties(ARMCPU *cpu)
+{
+    unsigned n = extract32(cpu->isar.reset_pmcr_el0, PMCRN_SHIFT, 5), other;
+    uint64_t pmcr, pmmir;
+
+    if (arm_cpu_incoming(cpu, PMU_PMCR_EL0, &pmcr)) {
+        other = extract32(pmcr, PMCRN_SHIFT, 5);
+        /* All CPUs of QEMU 7.1 and before had 4 counters. */
+        if (other != n && (other != 4 || cpu->pmu_counters)) {
+            error_report("the CPU of the stream has pmu-counters=%u, this one "
+                         "has %u: give both the same", other, n);
+            return false;
+        }
+    }
+    if (arm_cpu_incoming(cpu, PMU_PMMIR_EL1, &pmmir) &&
+        (pmmir != 0) != cpu->pmu_count.topdown) {
+        error_report("the CPU of the stream has pmu-topdown=%s, this one has "
+                     "%s: give both the same", pmmir ? "on" : "off",
+                     cpu->pmu_count.topdown ? "on" : "off");
+        return false;
+    }
     return true;
 }
 

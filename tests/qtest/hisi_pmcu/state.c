@@ -11,40 +11,65 @@
 #include "qemu/bswap.h"
 #include "qemu/units.h"
 
-static void test_reset_count(void)
+/* A reset in each phase of a run leaves nothing of it; the next one is fine. */
+static void test_reset_phases(void)
 {
+    static const struct {
+        uint32_t pending;       /* INT_STAT before the run */
+        const char *faults;
+        uint64_t ns;            /* of the run, before the reset */
+        unsigned state, error;
+        uint32_t stat;          /* INT_STAT at the reset */
+    } phases[] = {
+        { 0, "", 1, HISI_PMCU_COUNT },
+        { 0, "", MS + MS / 2, HISI_PMCU_COUNT },
+        { BRK, "", MS, HISI_PMCU_COUNT, 0, BRK },
+        { 0, "", 4 * MS, HISI_PMCU_IDLE, 0, DONE },
+        { DONE, "", 4 * MS, HISI_PMCU_DONE_HOLD, 0, DONE },
+        { DONE, "repeat-done", 4 * MS, HISI_PMCU_DONE_HOLD, 0, DONE },
+        { 0, "repeat-done", 4 * MS, HISI_PMCU_IDLE, 0, DONE },
+        { 0, "lose-done", 4 * MS, HISI_PMCU_IDLE },
+        { 0, "delay-done:2000000", 5 * MS, HISI_PMCU_STORE },
+        { 0, "stay-busy", 5 * MS, HISI_PMCU_STORE },
+        { 0, "dma-read:1", MS, HISI_PMCU_IDLE, HISI_PMCU_ERR_DMA_READ, BRK },
+        { BRK, "dma-write:1", 2 * MS, HISI_PMCU_IDLE, HISI_PMCU_ERR_DMA_WRITE,
+          BRK },
+        { DONE, "refuse:2", MS, HISI_PMCU_IDLE, 2, DONE },
+    };
     Pmcu p = pmcu_init_irq("");
     PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 4 };
 
-    pmcu_start(&p, &run);
-    pmcu_step(&p, MS + MS / 2);
-    pmcu_trigger(&p);
-    qtest_system_reset(p.qts);
-    assert_regs_reset(&p);
-    assert_int(&p, 0);
-    pmcu_events(&p, EVENT_BASE, 4, EV_CPU_CYCLES);
-    qtest_memset(p.qts, STORE_BASE, CANARY, 0x1000);
-    pmcu_step(&p, 10 * MS);
-    assert_regs_reset(&p);
-    assert_canary(&p, STORE_BASE, 0x1000);
-
-    /* Also with an interrupt pending and a completion held */
-    pmcu_write(&p, A_INT_EN, DONE | BRK);
-    raise_int(&p, DONE);
-    run.ev_len = 1;
-    pmcu_start(&p, &run);
-    pmcu_step(&p, MS);
-    g_assert_cmpint(pmcu_state(&p), ==, HISI_PMCU_DONE_HOLD);
-    qtest_system_reset(p.qts);
-    assert_regs_reset(&p);
-    g_assert_false(pmcu_irq(&p));
-
-    pmcu_write(&p, A_INT_EN, DONE | BRK);
-    pmcu_events(&p, EVENT_BASE, 4, EV_CPU_CYCLES);
-    pmcu_start(&p, &run);
-    pmcu_step(&p, MS);
-    assert_int(&p, DONE);
-    g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40), ==, MS);
+    g_assert_true(set_synthetic(&p, PMCU_PATH, "0x16=const:3"));
+    for (int i = 0; i < ARRAY_SIZE(phases); i++) {
+        g_test_message("phase %d", i);
+        pmcu_write(&p, A_INT_EN, DONE | BRK);
+        pmcu_events(&p, EVENT_BASE, 4, EV_CPU_CYCLES);
+        raise_int(&p, phases[i].pending);
+        g_assert_true(set_property(&p, PMCU_PATH, "faults", phases[i].faults));
+        pmcu_start(&p, &run);
+        pmcu_step(&p, phases[i].ns);
+        g_assert_cmpint(pmcu_state(&p), ==, phases[i].state);
+        g_assert_cmpint(pmcu_error(&p), ==, phases[i].error);
+        assert_int(&p, phases[i].stat);
+        qtest_system_reset(p.qts);
+        assert_regs_reset(&p);
+        g_assert_false(pmcu_irq(&p));
+        g_assert_true(set_property(&p, PMCU_PATH, "faults", ""));
+        pmcu_events(&p, EVENT_BASE, 4, EV_CPU_CYCLES);
+        qtest_memset(p.qts, STORE_BASE, CANARY, 0x1000);
+        pmcu_write(&p, A_INT_EN, DONE | BRK);
+        pmcu_step(&p, 10 * MS);
+        assert_int(&p, 0);
+        g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==, 0);
+        assert_canary(&p, STORE_BASE, 0x1000);
+        pmcu_run(&p, &run);
+        assert_int(&p, 0);
+        for (int r = 0; r < 4; r++) {
+            g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0xc0 * r + 0x40),
+                            ==, MS);
+        }
+        assert_canary(&p, STORE_BASE + 4 * 0xc0, 0x100);
+    }
     pmcu_quit(&p);
 }
 
@@ -149,6 +174,98 @@ static void test_migrate_hold(void)
     assert_int(&p, DONE);
     pmcu_write(&p, A_INT_CLR, DONE);
     assert_int(&p, 0);
+    pmcu_quit(&p);
+}
+
+/*
+ * A machine with other options refuses the stream, and the one that was saved
+ * goes on.
+ */
+static void test_migrate_mismatch(void)
+{
+#define DIES        "-smp 4,sockets=2,clusters=1,cores=2"
+#define CLUSTERS    "-smp 4,sockets=1,clusters=2,cores=2"
+#define CORES       "-smp 4,sockets=1,clusters=1,cores=4"
+    static const struct {
+        const char *from;
+        struct {
+            const char *to, *why;
+        } rows[4];
+    } pairs[] = {
+        { CLUSTERS, {
+            { CLUSTERS " -M pmcu=off", "'hisi-pmcu' 0" },
+            { CORES, "hisi-pmcu: the stream has die 0, clusters: 2, CPUs: 4; "
+              "here is die 0, clusters: 1, CPUs: 4: give both the same -smp" },
+            { CLUSTERS " -cpu max,pmu-counters=12",
+              "the CPU of the stream has pmu-counters=6, this one has 12: give "
+              "both the same" },
+        } },
+        { CORES, {
+            { CLUSTERS, "clusters: 1, CPUs: 4; here is die 0, clusters: 2" },
+            { DIES,
+              "clusters: 1, CPUs: 4; here is die 0, clusters: 1, CPUs: 2" },
+        } },
+        { DIES, {
+            { CORES, "clusters: 1, CPUs: 2; here is die 0, clusters: 1" },
+        } },
+        { "-cpu max,pmu-counters=12", {
+            { "-cpu max", "has pmu-counters=12, this one has 6" },
+            { "-cpu max,pmu-counters=8",
+              "has pmu-counters=12, this one has 8" },
+            { "-cpu max,pmu-counters=31",
+              "has pmu-counters=12, this one has 31" },
+        } },
+    };
+    PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 4 };
+
+    for (int i = 0; i < ARRAY_SIZE(pairs); i++) {
+        g_autofree char *args = g_strdup_printf("-m 64M %s", pairs[i].from);
+        g_autofree char *file = NULL;
+        Pmcu p = pmcu_init_irq(args);
+
+        pmcu_start(&p, &run);
+        pmcu_step(&p, 2 * MS + MS / 2);
+        file = pmcu_save(p.qts);
+        for (int k = 0; pairs[i].rows[k].to; k++) {
+            const char *to = pairs[i].rows[k].to;
+            g_autofree char *all = g_strdup_printf(
+                "-m 64M %s %s", strstr(to, "-cpu") ? "" : "-cpu max", to);
+
+            pmcu_refused(all, file, pairs[i].rows[k].why);
+        }
+        unlink(file);
+        qtest_qmp_assert_success(p.qts, "{'execute': 'cont'}");
+        pmcu_step(&p, MS + MS / 2);
+        assert_int(&p, DONE);
+        for (int n = 0; n < 4; n++) {
+            uint64_t size = i ? 0xc0 : 0x180;
+
+            g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + size * n +
+                                        size / 3), ==, MS);
+        }
+        pmcu_quit(&p);
+    }
+}
+
+/*
+ * A stream without a PMCU can be loaded, as one without any other device: the
+ * PMCU, which the guest has not used, is as after a reset.
+ */
+static void test_migrate_none(void)
+{
+    Pmcu p = { .qts = qtest_init("-M virt,gic-version=3 -cpu max -nic none "
+                                 "-m 64M") };
+    PmcuRun run = { PMCU_RUN_DEFAULT };
+    g_autofree char *file = pmcu_save(p.qts);
+
+    pmcu_quit(&p);
+    g_assert_true(migrate_from_file(&p, "-m 64M", file, 0));
+    unlink(file);
+    assert_regs_reset(&p);
+    qtest_qmp_assert_success(p.qts, "{'execute': 'cont'}");
+    pmcu_events(&p, EVENT_BASE, 1, EV_CPU_CYCLES);
+    pmcu_run(&p, &run);
+    g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40), ==, MS);
     pmcu_quit(&p);
 }
 
@@ -397,11 +514,13 @@ static void test_snapshot(void)
 
 void add_state_tests(void)
 {
-    qtest_add_func("hisi_pmcu/state/reset", test_reset_count);
+    qtest_add_func("hisi_pmcu/state/reset", test_reset_phases);
     qtest_add_func("hisi_pmcu/state/snapshot-counting", test_snapshot);
     qtest_add_func("hisi_pmcu/state/migrate-counting", test_migrate_count);
     qtest_add_func("hisi_pmcu/state/migrate-due", test_migrate_due);
     qtest_add_func("hisi_pmcu/state/migrate-done-held", test_migrate_hold);
+    qtest_add_func("hisi_pmcu/state/migrate-mismatch", test_migrate_mismatch);
+    qtest_add_func("hisi_pmcu/state/migrate-none", test_migrate_none);
     qtest_add_func("hisi_pmcu/state/migrate-hostile", test_migrate_hostile);
     qtest_add_func("hisi_pmcu/state/migrate-synthetic",
                    test_migrate_synthetic);
