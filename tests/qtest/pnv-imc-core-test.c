@@ -248,6 +248,34 @@ static void test_post(const void *data)
     qtest_quit(qts);
 }
 
+/* A century passes while nothing can run: one post has all of it, once. */
+static void test_clock_jump(const void *data)
+{
+    const Generation *g = data;
+    const uint64_t century = 876000ULL * 3600000 * MS;
+    QTestState *qts = start(g, "", "");
+    uint64_t busy;
+
+    set_up(qts, g, 0, 0, PAGE);
+    put(qts, g, 0, 0, R_HTM_MODE, HTM_RUN);
+    qtest_clock_step(qts, 3 * MS / 2);
+    qtest_qmp_assert_success(qts, "{'execute': 'stop'}");
+    qtest_clock_step(qts, century);
+    g_assert_cmpuint(word(qts, PAGE, g->busy), ==, MS / g->scale);
+    qtest_qmp_assert_success(qts, "{'execute': 'cont'}");
+    do {
+        g_usleep(1000);
+        busy = word(qts, PAGE, g->busy);
+    } while (busy == MS / g->scale);
+    g_assert_cmpuint(busy, ==, (3 * MS / 2 + century) / g->scale);
+    qtest_clock_step(qts, MS - 1);
+    g_assert_cmpuint(word(qts, PAGE, g->busy), ==, busy);
+    qtest_clock_step(qts, 1);
+    g_assert_cmpuint(word(qts, PAGE, g->busy), ==,
+                     (5 * MS / 2 + century) / g->scale);
+    qtest_quit(qts);
+}
+
 /* Lines of 64 bytes, with the time base at both ends of those with counts */
 static void test_layout(const void *data)
 {
@@ -2400,6 +2428,7 @@ int main(int argc, char **argv)
     add("scoms", test_scoms);
     add("off", test_off);
     add("post", test_post);
+    add("clock-jump", test_clock_jump);
     add("layout", test_layout);
     add("carry", test_carry);
     add("flush", test_flush);

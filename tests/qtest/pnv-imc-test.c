@@ -1315,8 +1315,12 @@ static void test_carry(const void *data)
             assert_clocks(&n, uav, ns / MS);
         }
     }
+    /* An hour, and a century in which nothing can run */
     step(&n, 3600000 * MS);
-    ns += 3600000 * MS;
+    qtest_qmp_assert_success(n.qts, "{'execute': 'stop'}");
+    step(&n, 876000ULL * 3600000 * MS);
+    qtest_qmp_assert_success(n.qts, "{'execute': 'cont'}");
+    ns += 876001ULL * 3600000 * MS;
     assert_posts(&n, ns / MS, ns / MS);
     assert_clocks(&n, uav, ns / MS);
     nest_quit(&n);

@@ -460,6 +460,56 @@ static void test_record_slots(const void *data)
     pmcu_quit(&p);
 }
 
+/*
+ * Time jumps while nothing can run: the window that is open gets longer, and
+ * the others are as long as always. No record is lost, and none comes twice.
+ */
+static void test_run_clock_jumps(void)
+{
+    const uint64_t hour = 3600 * 1000 * MS, century = 100 * 365 * 24 * hour;
+    const uint64_t jumps[] = { MS, hour, century - 1 };
+    Pmcu p = pmcu_init_irq("");
+    PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 4 };
+
+    for (int i = 0; i < ARRAY_SIZE(jumps); i++) {
+        qtest_memset(p.qts, STORE_BASE, CANARY, 0x1000);
+        pmcu_start(&p, &run);
+        pmcu_step(&p, MS + MS / 2);
+        qtest_qmp_assert_success(p.qts, "{'execute': 'stop'}");
+        pmcu_step(&p, jumps[i]);
+        g_assert_cmpint(pmcu_stored(&p), ==, 1);
+        qtest_qmp_assert_success(p.qts, "{'execute': 'cont'}");
+        pmcu_wait_stored(&p, 2);
+        g_assert_cmpint(pmcu_stored(&p), ==, 2);
+        pmcu_step(&p, 2 * MS - 1);
+        g_assert_cmpint(pmcu_stored(&p), ==, 3);
+        assert_int(&p, 0);
+        pmcu_step(&p, 1);
+        assert_int(&p, DONE);
+        for (int r = 0; r < 4; r++) {
+            uint64_t at = STORE_BASE + 0xc0 * r;
+            uint64_t ns = r == 1 ? MS / 2 + jumps[i] : MS;
+
+            /* Without TCG, the event counters of "max" have 32 bits. */
+            g_assert_cmpuint(qtest_readq(p.qts, at + 0x40), ==, (uint32_t)ns);
+            g_assert_cmpuint(qtest_readq(p.qts, at + 0x80), ==, ns);
+        }
+        assert_canary(&p, STORE_BASE + 4 * 0xc0, 0x100);
+        pmcu_write(&p, A_INT_CLR, DONE);
+    }
+
+    /* One step over the whole of a run, and much further */
+    run.wait_cnt = UINT32_MAX;
+    pmcu_start(&p, &run);
+    pmcu_step(&p, century / 2);
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==, 4 << 16);
+    for (int r = 0; r < 4; r++) {
+        g_assert_cmpuint(qtest_readq(p.qts, STORE_BASE + 0xc0 * r + 0x80), ==,
+                         (uint64_t)UINT32_MAX * HISI_PMCU_TICK_NS);
+    }
+    pmcu_quit(&p);
+}
+
 void add_runs_tests(void)
 {
     static const unsigned clusters[] = { 1, 2, 4, 5 };
@@ -467,6 +517,7 @@ void add_runs_tests(void)
     qtest_add_func("hisi_pmcu/run/done-at-exact-time", test_run_timing);
     qtest_add_func("hisi_pmcu/run/window-is-wait-cnt", test_run_wait_cnt);
     qtest_add_func("hisi_pmcu/run/wait-cnt-0-is-1-tick", test_run_wait_cnt_0);
+    qtest_add_func("hisi_pmcu/run/clock-jumps", test_run_clock_jumps);
     qtest_add_func("hisi_pmcu/run/event-list-order", test_run_event_list);
     qtest_add_func("hisi_pmcu/run/event-list-fetched-late",
                    test_run_event_list_live);
