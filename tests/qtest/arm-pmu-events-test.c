@@ -802,8 +802,8 @@ static uint64_t guest_until(const Pmcu *p, uint16_t event,
 }
 
 /*
- * The instruction that overflows a counter of 32 bits sets its flag, which the
- * next one reads; and the interrupt.
+ * The instruction that overflows a counter of 32 or of 64 bits sets its flag,
+ * which the next one reads; and the interrupt.
  */
 static void test_overflow(const void *args)
 {
@@ -827,27 +827,48 @@ static void test_overflow(const void *args)
     };
     Pmcu p = events_init(args);
     g_autofree char *cpu = pmcu_find_device(p.qts, "max-arm-cpu", 0);
+    const uint64_t both = 1U << 31 | 2;
 
     qtest_irq_intercept_out_named(p.qts, cpu, "pmu-interrupt");
     guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL1, vector_return,
               ARRAY_SIZE(vector_return));
-    guest_write(&p, 0, PMCR_EL0, PMCR_E | PMCR_LC);
     guest_write(&p, 0, PMINTENSET_EL1, 1);
     guest_write(&p, 0, PMCNTENSET_EL0, 1);
     for (int i = 0; i < ARRAY_SIZE(until); i++) {
-        for (int n = 1; n < 300; n += 149) {
-            uint64_t count;
+        /* With PMCR.LP, that is at 2^64. The last two are for it. */
+        for (int n = 1; n < 600; n += 149) {
+            bool wide = n > 300;
+            uint64_t count, mask = wide ? UINT64_MAX : UINT32_MAX;
 
+            guest_write(&p, 0, PMCR_EL0, PMCR_E | PMCR_LC |
+                        (wide ? PMCR_LP : 0));
             guest_write(&p, 0, PMEVTYPER_EL0(0), EV_NULL);
             guest_write(&p, 0, PMOVSCLR_EL0, 1);
-            guest_write(&p, 0, PMEVCNTR_EL0(0), (uint32_t)-n);
+            guest_write(&p, 0, PMEVCNTR_EL0(0), -n & mask);
             g_assert_false(qtest_get_irq(p.qts, 0));
             count = guest_until(&p, until[i].event, until[i].code, until[i].n);
             g_test_message("event 0x%x, %d", until[i].event, n);
-            g_assert_cmphex(count & UINT32_MAX, ==, until[i].after);
+            g_assert_cmphex(count & mask, ==, until[i].after);
             g_assert_true(qtest_get_irq(p.qts, 0));
         }
     }
+
+    /* Cycles, which follow the clock, in PMCCNTR and in an event counter */
+    guest_write(&p, 0, PMEVTYPER_EL0(0), EV_NULL);
+    guest_write(&p, 0, PMEVTYPER_EL0(1), EV_CPU_CYCLES);
+    guest_write(&p, 0, PMOVSCLR_EL0, UINT32_MAX);
+    guest_write(&p, 0, PMEVCNTR_EL0(1), -1000000ULL);
+    guest_write(&p, 0, PMCCNTR_EL0, -1000000ULL);
+    guest_write(&p, 0, PMINTENSET_EL1, both);
+    g_assert_false(qtest_get_irq(p.qts, 0));
+    guest_write(&p, 0, PMCNTENSET_EL0, both);
+    for (int i = 0; guest_read(&p, 0, PMOVSSET_EL0) != both; i++) {
+        g_assert_cmpint(i, <, 60000);
+        g_usleep(1000);
+    }
+    g_assert_true(qtest_get_irq(p.qts, 0));
+    g_assert_cmpuint(guest_read(&p, 0, PMEVCNTR_EL0(1)), <, 1ULL << 62);
+    g_assert_cmpuint(guest_read(&p, 0, PMCCNTR_EL0), <, 1ULL << 62);
     qtest_quit(p.qts);
 }
 
@@ -1058,9 +1079,9 @@ int main(int argc, char **argv)
         qtest_add_data_func(one, modes[i].args, test_random);
     }
     qtest_add_data_func("arm-pmu-events/random-smp/mttcg",
-                        "-accel tcg,thread=multi -smp 2", test_random);
+                        "-accel tcg,thread=multi -smp 4", test_random);
     qtest_add_data_func("arm-pmu-events/random-smp/icount",
-                        "-accel tcg -icount shift=0,sleep=off -smp 2",
+                        "-accel tcg -icount shift=0,sleep=off -smp 4",
                         test_random);
     qtest_add_func("arm-pmu-events/migrate-often", test_migrate_often);
     qtest_add_func("arm-pmu-events/alone", test_alone);

@@ -153,6 +153,9 @@ bool arm_cpu_pmu_same_properties(ARMCPU *cpu)
     unsigned n = extract32(cpu->isar.reset_pmcr_el0, PMCRN_SHIFT, 5), other;
     uint64_t pmcr, pmmir;
 
+    if (kvm_enabled()) {
+        return true;
+    }
     if (arm_cpu_incoming(cpu, PMU_PMCR_EL0, &pmcr)) {
         other = extract32(pmcr, PMCRN_SHIFT, 5);
         /* All CPUs of QEMU 7.1 and before had 4 counters. */
