@@ -85,6 +85,7 @@ class Exchange:
         self.opt, self.scratch = opt, pathlib.Path(scratch)
         self.args, self.files, self.machine = [], {}, ''
         self.setup, self.finish, self.slots = [], [], 0
+        self.sockets = None     # the folder of those of virtiofsd
         self.kept = None        # the Snapshot, if there is to be one
         self.modules = kernels.Modules(kernel, guest.ARCHES[opt.arch])
         for name in opt.modprobe:
@@ -93,7 +94,9 @@ class Exchange:
             self.modules.add_file(path, arguments)
         if opt.gets:
             self._get()
-        if opt.shares:
+        if opt.shares and opt.arch == 'power':
+            self._share_9p()
+        elif opt.shares:
             self._share()
         if opt.net or opt.ssh:
             self._net()
@@ -132,6 +135,18 @@ class Exchange:
         paths = shlex.join(path.lstrip('/') for path in self.opt.gets)
         self.finish.append(GET.replace('PORT', PORT).replace('PATHS', paths))
 
+    def _share_9p(self):
+        # virtiofs passes flags of open() on as numbers, and POWER's O_LARGEFILE is O_DIRECTORY
+        # on other hosts. 9p has numbers of its own.
+        self.modules.add('9p', required=False)
+        for n, (target, source) in enumerate(self.opt.shares.items()):
+            self.args += ['-fsdev', f'local,id=share{n},security_model=none,path='
+                          + source.replace(',', ',,')]
+            self.device(f'virtio-9p-pci,fsdev=share{n},mount_tag=share{n}', '9pnet_virtio')
+            at = shlex.quote(target)
+            self.setup.append(f'mkdir -p {at} && mount -t 9p -o trans=virtio,version=9p2000.L '
+                              f'share{n} {at} || exit 1\n')
+
     def _share(self):
         self.sockets = tempfile.TemporaryDirectory(prefix='pmu-')    # a socket's path must be short
         self.machine = ',memory-backend=pmu-ram'
@@ -169,9 +184,9 @@ class Exchange:
     def running(self):
         """The servers of shared folders, for as long as QEMU runs."""
         with contextlib.ExitStack() as stack:
-            if self.opt.shares:
+            if self.sockets:
                 stack.enter_context(self.sockets)
-            for n, source in enumerate(self.opt.shares.values()):
+            for n, source in enumerate(self.opt.shares.values() if self.sockets else ()):
                 path = pathlib.Path(self.sockets.name, str(n))
                 log = stack.enter_context(open(ui.LOGS / f'virtiofsd-{n}.log', 'w'))
                 child = stack.enter_context(subprocess.Popen(
