@@ -20,7 +20,7 @@ from tree import SRC, STAGE
 FORMAT = ('format-patch', '-q', '--zero-commit', '--no-signature', '--no-numbered',
           '--full-index', '--no-renames', '--stat=72', '--no-cover-letter')
 AUTHOR_KEYS = ('GIT_AUTHOR_NAME', 'GIT_AUTHOR_EMAIL', 'GIT_AUTHOR_DATE')
-LIMIT = 571     # changed lines of QEMU's own files in the whole series: ours is plug-in code
+LIMIT = 573     # changed lines of QEMU's own files in the whole series: ours is plug-in code
 
 
 def prepared():
