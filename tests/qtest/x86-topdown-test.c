@@ -784,8 +784,8 @@ static uint64_t resident_kib(Guest *g)
  * CPUs that count, with a deadline set, are unplugged: nothing of their PMUs
  * stays, and those that come later count right.
  *
- * QEMU cannot unplug a CPU whose thread others share. It has as many contexts of
- * TCG as there can be CPUs, and each thread that starts takes another one.
+ * QEMU cannot unplug a CPU whose thread others share. It has as many contexts
+ * of TCG as there can be CPUs, and each thread that starts takes another one.
  */
 static void test_unplug(void)
 {
