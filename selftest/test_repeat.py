@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""With -icount, the x86 PMU counts the same in each run, to the last sample."""
+"""With -icount, PMUs count the same in each run, to the last sample."""
 
 import tempfile
+import unittest
 
 import functional
 import ui
 from x86 import PARTS, SAMPLE, Case, run, samples, user_counts
 
 MODEL = 'Icelake-Server-v6,pmu=on'
-functional.need(functional.emulator('x86_64'), *functional.guest_files('x86'))
+for guest, target in ('arm', 'aarch64'), ('x86', 'x86_64'):
+    functional.need(functional.emulator(target), *functional.guest_files(guest))
 
 
-class Repeat(Case):
+class X86(Case):
     where = '-icount shift=1'
     script = PARTS + SAMPLE + r'''
 part kernel;  perf stat -x, -e instructions,cycles,branches busybox md5sum /init
 '''
 
-    def boot(self, *args):
+    def boot(self, *args, smp='1'):
         # Where the stack is decides which way glibc's string functions go.
-        return run(self.script, MODEL, smp='1', append='norandmaps', args=list(args))
+        return run(self.script, MODEL, smp=smp, append='norandmaps', args=list(args))
 
     def icount(self, more, *args):
         return self.boot('-icount', f'shift=1,{more}', *args)
@@ -39,9 +41,22 @@ part kernel;  perf stat -x, -e instructions,cycles,branches busybox md5sum /init
                                      '-serial', 'stdio') for what in ('record', 'replay')))
 
     def test_repeat(self):
-        """two boots have the same counts, samples and log; in user space, as without -icount"""
-        boots = [run(self.script, MODEL, smp='1', repeatable=True) for _ in range(2)]
+        """two boots with two CPUs have the same counts, samples and log; in user space, as without"""
+        boots = [run(self.script, MODEL, smp='2', repeatable=True) for _ in range(2)]
         self.check(*boots)
-        plain = self.boot()
+        plain = self.boot(smp='2')
         self.assertEqual(user_counts(boots[0]), user_counts(plain))
         self.assertEqual(boots[0]['exact'], plain['exact'])
+
+
+class Arm(unittest.TestCase):
+    def test_repeat(self):
+        """arm: two boots with two CPUs have the same counts, of the kernel too, samples and log"""
+        one, two = (functional.in_guest('''
+            perf stat -x, -a -A -e instructions:u,instructions:k,cycles busybox md5sum /init 2>&1
+            perf record -q -a -e instructions -c 100000 -o /tmp/data -- busybox md5sum /usr/bin/perf
+            perf script -i /tmp/data -F cpu,time,ip 2> /dev/null
+            dmesg''', smp='2', repeatable=True) for _ in range(2))
+        self.assertEqual(one[0], 0, one[1])
+        self.assertEqual(one, two)
+        self.assertLessEqual({'CPU0', 'CPU1', '[000', '[001'}, {line[:4] for line in one[1]})
