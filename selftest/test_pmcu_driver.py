@@ -2,6 +2,7 @@
 """The sample driver of the PMCU, guest/drivers/hisi_pmcu, in an unmodified arm64 kernel."""
 
 import re
+import sys
 import unittest
 from collections import Counter
 from dataclasses import dataclass
@@ -397,25 +398,28 @@ class Faults(Checks):
     }
 
     def test_faults(self):
-        """each fault of the device is reported, what was recorded is there, the next run is whole"""
+        """`pmu set`: each fault is reported, records stay, the next run is whole; made-up counts"""
         def hear(line):
-            # The guest waits a second for this.
-            if line.startswith('fault '):
-                functional.qmp('qom-set', path='/machine/pmcu[0]', property='faults',
-                               value=line.removeprefix('fault '))
+            if not line.startswith('set '):
+                return
+            # The guest stands still meanwhile, and sees the change however long that takes.
+            functional.qmp('stop')
+            done = functional.pmu('set', '--guest', functional.in_guest.options.guest, line[4:])
+            functional.qmp('cont')
+            print(done.stderr, end='', file=sys.stderr)
 
-        record = 'pmcu_record --samples 100 --events 0x40 '
+        record = 'pmcu_record --samples 100 --events 0x40 ' + ALL_LEVELS
         script = INSERT + ''.join(
-            f"dmesg -c > /dev/null; echo 'fault {fault}'; sleep 1; {record}{ALL_LEVELS}{options}\n"
-            f"dmesg; echo 'fault '; sleep 1; {record}{ALL_LEVELS}|| exit 9\n"
+            f"dmesg -c > /dev/null; echo 'set faults={fault}'; sleep 0.5; {record}{options}\n"
+            f"dmesg; echo 'set faults='; sleep 0.5; {record}|| exit 9\n"
             for fault, (options, *_) in self.CASES.items())
+        script += f"echo 'set synthetic-events@0=0x40=rate:7'; sleep 0.5; {record}|| exit 9\n"
         lines = functional.in_sound_guest(self, script, 'arm', *RAMPS, hear=hear, **boot(smp='2'))
         for fault, (_, samples, flags, says) in self.CASES.items():
             with self.subTest(fault):
-                start = lines.index(f'fault {fault}')
-                end = lines.index('fault ', start)
-                after = next((i for i in range(end + 1, len(lines))
-                              if lines[i].startswith('fault ')), len(lines))
+                start = lines.index(f'set faults={fault}')
+                end = lines.index('set faults=', start)
+                after = next(i for i in range(end + 1, len(lines)) if lines[i].startswith('set '))
                 found = self.the_recording(lines[start:end])
                 self.assertEqual((found.samples, found.count, found.flags),
                                  (samples, samples, flags))
@@ -426,6 +430,9 @@ class Faults(Checks):
                 whole = self.the_recording(lines[end:after])
                 self.check_complete(whole, 100, 1)
                 self.check_order(whole, range(100))
+        [made_up] = {tuple(record.events[0]) for record in self.the_recording(lines[after:]).records}
+        self.assertEqual([made_up[slot] for slot in self.cpu_slots()],
+                         [7 * 1000 + slot for slot in self.cpu_slots()])
 
 
 class Dies(Checks):
