@@ -5,8 +5,8 @@
 
 SUITE: unit and qtest, which are QEMU's `make check-unit` and `check-qtest`; tcg, its
 `make check-tcg`; migration, its migration-test with our options on. Without one, all of them.
-Ours is right if each case ends as it does on the stock QEMU. The targets are those that share
-our code, with their emulators of programs.
+Ours is right if each case ends as it does on the stock QEMU. The emulators are those that are
+built for our own tests; tcg builds them again, with their emulators of programs.
 """
 
 import argparse
@@ -22,11 +22,10 @@ import qemu             # noqa: E402
 import ui               # noqa: E402
 from qemu import Kind   # noqa: E402
 
-SYSTEMS = ('aarch64', 'arm', 'ppc64', 'x86_64', 'i386')
 PROGRAMS = ('aarch64', 'arm', 'ppc64le', 'x86_64', 'i386')
-TARGETS = (*SYSTEMS, *(f'{t}-linux-user' for t in PROGRAMS))
-KINDS = {'upstream-stock': Kind(('--enable-linux-user',), TARGETS, 'stock'),
-         'upstream': Kind(('--enable-linux-user',), TARGETS)}
+TARGETS = (*qemu.TARGETS, *(f'{t}-linux-user' for t in PROGRAMS))
+TCG = {'tcg-stock': Kind(('--enable-linux-user',), TARGETS, 'stock'),
+       'tcg-ours': Kind(('--enable-linux-user',), TARGETS)}
 
 # What switches us on, at the end of the command line of an emulator that starts such a machine
 OPTIONS = {'aarch64': ('virt*', '-machine pmcu=on'),
@@ -92,7 +91,7 @@ def migration(kind, _):
         wrapper = folder / 'with-options' / program.name
         wrapper.parent.mkdir(exist_ok=True)
         ui.write(wrapper, WITH_OPTIONS.format(
-            machine=machine, options=options if kind == 'upstream' else '', program=program))
+            machine=machine, options=options if kind == 'qemu' else '', program=program))
         wrapper.chmod(0o755)
         done = subprocess.run(
             ['tests/qtest/migration-test', '--tap', '-k'], cwd=folder,
@@ -127,14 +126,13 @@ def main(argv):
     for suite in opt.suites:
         if suite not in SUITES:
             raise ui.Fail(f'no suite {suite}; there are {", ".join(SUITES)}')
-    qemu.KINDS.update(KINDS)
+    qemu.KINDS.update(TCG)
     qemu.goals = lambda kind: ['all']
-    for kind in KINDS:
-        qemu.build(kind)
     bad = 0
     for suite in opt.suites:
         found = []
-        for kind in KINDS:
+        for kind in TCG if suite == 'tcg' else ('stock', 'qemu'):
+            qemu.build(kind)
             with ui.Step(f"QEMU's own tests: {suite} ({kind})"):
                 found.append({'tcg': tcg, 'migration': migration}.get(suite, meson)(kind, suite))
         equal, lines = compare(*found)
