@@ -304,8 +304,7 @@ bool guest_try_load(const char *args, const char *stream)
         g_usleep(1000);
     }
     if (done) {
-        g_autofree char *registers = qtest_hmp(qts, "info registers");
-
+        g_free(qtest_hmp(qts, "info registers"));
         qtest_qmp_assert_success(qts, "{ 'execute': 'cont' }");
         g_usleep(5000);
         qtest_qmp_assert_success(qts, "{ 'execute': 'stop' }");
