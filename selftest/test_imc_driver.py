@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The sample driver of the nest, guest/drivers/nest_imc, and the page that shows how to use it."""
 
-import os
-import pathlib
 import re
-import subprocess
 import sys
 import tempfile
 import unittest
 
 import functional
 import ui
+from pages import Page
 
 MODULE = ui.BUILD / 'guest/power/modules/nest_imc/nest_imc.ko'
 functional.need(functional.emulator('ppc64'), *functional.guest_files('power'), MODULE)
 
-PAGE = ui.ROOT / 'docs/pnor.md'
 AREA = 0x180000                         # in HOMER: the counters, docs/system/ppc/pnv-imc.rst
 CHIPS = (0, 1)
 GIB = 1 << 30                           # RAM of each chip
@@ -171,7 +168,7 @@ class Driver(functional.OneGuest):
                                     f"nest_imc: no event '': {where}"])
 
 
-class Page(unittest.TestCase):
+class Commands(unittest.TestCase):
     def test_without_nest(self):
         """on a machine without imc=on, loading fails, and `pmu boot` shows why"""
         with tempfile.NamedTemporaryFile('w', suffix='.sh') as script:
@@ -184,29 +181,11 @@ class Page(unittest.TestCase):
                       done.stdout)
         self.assertNotIn('it runs', done.stdout)
 
-    def commands(self):
-        """Run the commands of the page in order; returns (lines that it shows, lines of output)."""
-        blocks = re.findall(r'(?m)(?:^    .*\n(?:\n(?=    ))?)+', PAGE.read_text())
-        blocks = [re.sub('(?m)^    ', '', block) for block in blocks]
-        scripts = [b for b in blocks if re.match(r'\./pmu |cat |grep |dtc |printf ', b)]
-        shown = [line for b in blocks if b not in scripts for line in b.splitlines()]
-        with tempfile.TemporaryDirectory() as top:
-            for path in ui.ROOT.iterdir():
-                if not path.name.startswith('.'):
-                    os.symlink(path, pathlib.Path(top, path.name))
-            done = subprocess.run(['bash', '-e'], input=''.join(scripts), text=True, cwd=top,
-                                  capture_output=True, timeout=600)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        return shown, done.stdout.splitlines()
-
     def test_page(self):
         """the commands of docs/pnor.md: own events count as asked, for perf and for the driver"""
-        shown, lines = self.commands()
-
-        def shape(line):
-            return re.sub(r'\d+', 'N', re.sub(r'^\[[ .\d]+\] |\s+', ' ', line)).strip()
-
-        self.assertEqual({shape(line) for line in shown} - {shape(line) for line in lines}, set())
+        page = Page('pnor.md')
+        lines = page.run(type(self))
+        self.assertEqual(page.missing(lines), set())
         [(seconds, *_)] = [line.split() for line in lines if 'seconds time elapsed' in line]
         # Per microsecond, and a clock of 2 GHz
         for event, hz in ('ACCEL_REQUESTS', 10e6), ('ACCEL_DATA', 640e6), ('PAU_STALL_CYC', 2e9):
