@@ -4,9 +4,11 @@
 import re
 import unittest
 
+import demo
 import report
 import topdown
 import ui
+from pages import plotted
 
 MAP = '''\
 24 events, 8 per record; the shade is the share of the largest value of the event
@@ -28,6 +30,19 @@ def interval(seconds, slots, retiring, bad=10.0, frontend=10.0):
     yield f'{{"interval" : {seconds}, "counter-value" : "{slots}", "event" : "TOPDOWN.SLOTS"}}'
     for name, share in shares.items():
         yield f'{{"interval" : {seconds}, "metric-value" : "{share}", "metric-unit" : "%  tma_{name}"}}'
+
+
+def demos():
+    """What three guests print, whose reads are 25.6 and 51.2 million, and demo_page() of them."""
+    power = ['S0        1   25600000      nest_mcs01_imc/PM_MCS01_128B_RD_DISP_PORT01/',
+             'S1        1   51200000      nest_mcs01_imc/PM_MCS01_128B_RD_DISP_PORT01/',
+             '      1.000000000 seconds time elapsed',
+             '    74.9%      750  spin     [.] heavy', '    25.1%      250  spin     [.] light']
+    seen = {name: demo.Seen(lines) for name, lines in
+            (('arm', MAP), ('x86', ['counts']), ('power', power))}
+    seen['x86'].programs = {name: topdown.timeline(interval(1.0, 10, 40.0))[0][1]
+                            for name in ('loop', 'chase')}
+    return report.demo_page([(name, lines, name == 'power') for name, lines in seen.items()])
 
 
 class Report(unittest.TestCase):
@@ -61,6 +76,16 @@ class Report(unittest.TestCase):
                                                      for part in parts}})
         self.assertEqual(len({row[2] for row in report.parts_of(two)}), 8)
         self.assertEqual(report.parts_of(two)[0][:2], ('Light operations', 12.5))
+
+    def test_demo(self):
+        """the demo's page has a plot of each kind with its numbers, and says which rules hold"""
+        page = demos()
+        words = plotted(page)
+        for word in ('die 1, CPU 6', '0x21', 'chase', 'Retiring', 'chip 1', '6.554', '3.277',
+                     'heavy', '750'):
+            self.assertIn(word, words)
+        self.assertIn('arm: all rules hold', page)
+        self.assertIn('power: A RULE IS BROKEN', page)
 
     def test_page(self):
         """a page names no other file or address, and text of a guest is no markup"""

@@ -8,12 +8,11 @@ import subprocess
 import tempfile
 import unittest
 
-import demo
 import report
 import topdown
 from matplotlib import image
 from matplotlib.colors import to_rgb
-from test_report import MAP, interval
+from test_report import demos, interval
 
 SHARES = ((0.1, 1000, 60.0), (0.3, 2000, 20.0))     # end of an interval, slots, % retiring
 
@@ -56,16 +55,7 @@ class Browser(unittest.TestCase):
 
     def test_demo(self):
         """the page of the demo has a plot of each kind, and says which rules hold"""
-        power = ['S0        1   25600000      nest_mcs01_imc/PM_MCS01_128B_RD_DISP_PORT01/',
-                 'S1        1   51200000      nest_mcs01_imc/PM_MCS01_128B_RD_DISP_PORT01/',
-                 '      1.000000000 seconds time elapsed',
-                 '    74.9%      750  spin     [.] heavy', '    25.1%      250  spin     [.] light']
-        seen = {name: demo.Seen(lines) for name, lines in
-                (('arm', MAP), ('x86', ['counts']), ('power', power))}
-        seen['x86'].programs = {name: topdown.timeline(interval(1.0, 10, 40.0))[0][1]
-                                for name in ('loop', 'chase')}
-        text, picture = self.look(report.demo_page(
-            [(name, lines, name == 'power') for name, lines in seen.items()]))
+        text, picture = self.look(demos())
         for word in ('arm: all rules hold', 'power: A RULE IS BROKEN', 'die 1, CPU 6', '0x21',
                      'chase', 'chip 1', '6.554', '3.277', 'heavy', '750'):
             self.assertIn(word, text)
