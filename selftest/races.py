@@ -77,7 +77,7 @@ def run(target, test, words, logs):
     env = dict(os.environ, QTEST_QEMU_BINARY=f'./qemu-system-{target}', QEMU_PMU_KIND=KIND)
     env['TSAN_OPTIONS'] = (
         f'suppressions={suppressions}:detect_deadlocks=0:history_size=7:exitcode=0:'
-        f'report_signal_unsafe=0:log_path={logs}/{test}.{target}')
+        f'die_after_fork=0:report_signal_unsafe=0:log_path={logs}/{test}.{target}')
     if test.startswith('test_'):
         command = [sys.executable, '-B', HERE / 'tap.py', test]
     else:
