@@ -33,13 +33,15 @@ class Races(unittest.TestCase):
                            ('hw/core/theirs.c', 34, 'their_read')])])
 
     def test_sort(self):
-        """one access in a file of ours makes it our report; equal ones are one place"""
+        """an access in a file of ours makes it ours, but a new block; equal ones are one place"""
         places = ('accel/tcg/ours.c:12 our_fold', 'hw/core/theirs.c:34 their_read')
         found = races.reports(RACE + RACE)
         for files, [mine, others] in (({'accel/tcg/ours.c'}, (2, 0)), ({'hw/misc/x.c'}, (0, 2))):
             sorts = races.sort(found, files)
             self.assertEqual([s.total() for s in sorts], [mine, others])
             self.assertEqual(set(sorts[0] + sorts[1]), {('data race', places)})
+        found = races.reports(RACE.replace('hw/core/theirs.c', 'accel/tcg/translator.c'))
+        self.assertEqual([s.total() for s in races.sort(found, {'accel/tcg/ours.c'})], [0, 1])
 
     def test_words(self):
         """each word must be in the path of a case, also if another word is"""
