@@ -31,8 +31,8 @@ TESTS = {       # by target: (qtest, words in the paths of its cases), or (modul
                 ('arm-pmu-events-test', ('random-smp/mttcg', 'pmcu/mttcg'))],
     'ppc64': [('pnv-imc-core-test', ('hammer',)),
               ('ppc-count-test', ('ldbar/mttcg', 'random/powernv9/mttcg'))],
-    'x86_64': [('x86-pmu-test', ('/smp/', 'irq/from-other-cpu', 'pmi/split-lock',
-                                 'random-programs/mttcg', 'info/running')),
+    # Where helpers raise many exceptions, such as PAUSE, ThreadSanitizer's own stack overflows.
+    'x86_64': [('x86-pmu-test', ('info/running', 'irq/from-other-cpu')),
                ('x86-topdown-test', ('/smp/',)), ('test_hammer', ())],
 }
 
