@@ -166,8 +166,8 @@ class Snapshots(Temporary):
             old.unlink()
         counts, times = [], []
         for n, status in enumerate(statuses):
-            found, lines, _ = self.guest(f'echo {n} > /root/out; echo {n}; {count}exit {status}', name,
-                                         **options)
+            found, lines, _ = self.guest(
+                f'echo {n} > /root/out; echo {n}; {count}exit {status}', name, **options)
             self.assertEqual((found, lines[0]), (status, str(n)))
             self.assertEqual((self.top / 'out').read_text(), f'{n}\n')
             counts.append(int(lines[1]))

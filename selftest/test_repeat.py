@@ -41,7 +41,7 @@ part kernel;  perf stat -x, -e instructions,cycles,branches busybox md5sum /init
                                      '-serial', 'stdio') for what in ('record', 'replay')))
 
     def test_repeat(self):
-        """two boots with two CPUs have the same counts, samples and log; in user space, as without"""
+        """two boots with two CPUs have the same counts, samples and log; in user space as without"""
         boots = [run(self.script, MODEL, smp='2', repeatable=True) for _ in range(2)]
         self.check(*boots)
         plain = self.boot(smp='2')
