@@ -42,6 +42,7 @@ CONFIGURATIONS = {
     'default': Kind(('--enable-docs',), ()),
     'no-tcg': Kind(('--disable-tcg',), ('x86_64', 'i386')),
     'debug-tcg': Kind(('--enable-debug-tcg',)),
+    'with-plugins': Kind(('--enable-plugins',), ('x86_64',)),
     'clang-asan': Kind(('--cxx=clang++', '--enable-asan', '--enable-ubsan'), compiler='clang'),
     'clang-tsan': Kind(('--cxx=clang++', '--enable-tsan', '--extra-cflags=-O1 -gline-tables-only'),
                        compiler='clang'),
