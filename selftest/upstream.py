@@ -28,16 +28,17 @@ TCG = {'tcg-stock': Kind(('--enable-linux-user',), TARGETS, 'stock'),
        'tcg-ours': Kind(('--enable-linux-user',), TARGETS)}
 
 # What switches us on, at the end of the command line of an emulator that starts such a machine
-OPTIONS = {'aarch64': ('virt*', '-machine pmcu=on'),
-           'x86_64': ('pc*|-machine=q35*', '-cpu Icelake-Server-v6,pmu=on')}
-WITH_OPTIONS = '''#!/bin/sh
-for arg in "$@"; do
-    case "$last=$arg" in
-        -machine={machine}) set -- "$@" {options}; break ;;
-    esac
-    last=$arg
-done
-exec {program} "$@"
+OPTIONS = {'aarch64': ('virt', '-machine pmcu=on'),
+           'x86_64': ('pc|q35', '-cpu Icelake-Server-v6,pmu=on')}
+WITH_OPTIONS = '''#!/usr/bin/python3
+import os, re, sys
+args = sys.argv[1:]
+while 'kvm' in args:        # after -accel; our options are for TCG
+    n = args.index('kvm')
+    del args[n - 1:n + 1]
+if re.search('(^| )-machine ({machine})', ' '.join(args)):
+    args += '{options}'.split()
+os.execvp('{program}', ['{program}', *args])
 '''
 SUITES = ('unit', 'qtest', 'tcg', 'migration')
 
