@@ -51,7 +51,8 @@ def page(title, parts):
 def bars(labels, values, unit, colours='#2f62a8'):
     def draw(axes):
         shown = axes.barh(labels, values, color=colours)
-        axes.bar_label(shown, [f'{value:,.4g}' for value in values], padding=3)
+        axes.bar_label(shown, [f'{value:,.0f}' if value >= 1000 else f'{value:.4g}'
+                               for value in values], padding=3)
         axes.set_xlabel(unit)
         axes.margins(x=0.15)
         axes.invert_yaxis()

@@ -149,16 +149,17 @@ bool judge(void)
      * On a busy CPU, a thread of the kernel runs now and then, and on an idle CPU a daemon
      * may. A host that stops the CPU at that moment makes this last for several records. With
      * -icount there is no host: of 1000 records of 1 ms, at most 3 had another PID and 2 less
-     * user time than an idle CPU; of the first 100, none. Without, on a host with a load of 5
-     * on two CPUs, these were 3 of 300 or 1 of 20, and 10 of 300 or 3 of 20. Where all cycles
-     * are in user space, and in the sum of all records, there is no exception.
+     * user time than an idle CPU; of the first 100, at most 1 had another PID. Without, on a
+     * host with a load of 5 on two CPUs, these were 3 of 300 or 1 of 20, and 10 of 300 or 3 of
+     * 20. Where all cycles are in user space, and in the sum of all records, there is no
+     * exception.
      */
     if (seen.busy && opt.user_kernel) {
         rule(!seen.wrong_pid, "where all cycles are in user space, the PID is that of the "
              "busy program: %u records are not so", seen.wrong_pid);
     }
     if (seen.busy) {
-        unsigned others = opt.exact ? seen.busy / 200 : 1 + seen.busy / 10;
+        unsigned others = 1 + seen.busy / (opt.exact ? 200 : 10);
 
         rule(seen.busy - seen.loader_seen <= others, "the PID in a busy CPU's slot is that "
              "of its program, but for %u: %u of %u", others, seen.loader_seen, seen.busy);
