@@ -124,7 +124,7 @@ class Recordings(Temporary):
         """perf.data and a trace of rr come out: read on the host, and replayed in another guest"""
         trace, data = self.top / 'trace', self.top / 'perf.data'
         status, lines, _ = self.guest(
-            'perf record -q -e cycles:u -o /root/perf.data shares 300 || exit 8\n'
+            'perf record -q -e instructions:u -c 74167 -o /root/perf.data shares 500 || exit 8\n'
             'rr record -o /root/trace chaos > /root/said 2> /dev/null; cat /root/said',
             packages=['gdb', 'rr'], gets={'/root/trace': trace, '/root/perf.data': data})
         self.assertEqual(status, 0, lines)
