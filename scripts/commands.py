@@ -32,6 +32,7 @@ import testing
 import topdown
 import tree
 import ui
+import verify
 from graph import graph
 
 
@@ -63,7 +64,7 @@ def cmd_rebase(opt):
 
 def cmd_verify(opt):
     try:
-        export.verify()
+        verify.verify()
     except ui.Fail as fail:
         if not opt.or_skip or fail.status != base.GONE:
             raise

@@ -1,26 +1,20 @@
-# Fold edits of the prepared source back into the project, and prove the result.
+# Fold edits of the prepared source back into the project.
 #
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`pmu export` and `pmu verify`."""
+"""`pmu export`."""
 
-import collections
-import hashlib
 import os
-import pathlib
-import re
 import subprocess
-import sys
 
 import base
 import tree
 import ui
-from scratch import ENV, git, paths
+from scratch import git, paths
 from tree import SRC, STAGE
 
 FORMAT = ('format-patch', '-q', '--zero-commit', '--no-signature', '--no-numbered',
           '--full-index', '--no-renames', '--stat=72', '--no-cover-letter')
 AUTHOR_KEYS = ('GIT_AUTHOR_NAME', 'GIT_AUTHOR_EMAIL', 'GIT_AUTHOR_DATE')
-LIMIT = 573     # changed lines of QEMU's own files in the whole series: ours is plug-in code
 
 
 def prepared():
@@ -200,124 +194,3 @@ def export(patch=None, new_patch=None):
     print(changed, end='')
     ui.say(f'{count} patches{ui.BASE and f" of QEMU {ui.BASE}"} and {len(files)} new files; '
            f'{len(changed.splitlines())} files differ from the last commit')
-
-
-# -- verify -----------------------------------------------------------------
-
-def checks(stock):
-    """Yield (rule, problems) for everything that must hold of the project.
-
-    It ends early where the rest cannot be checked before that is mended. A later base
-    merges the patches of older bases; the rules for patches are those of its own ones, and the
-    style of the overlay is that of the first base.
-    """
-    known = tree.names(stock)
-    files, patches, top = tree.overlay_files(), tree.series(), tree.folders(base.branch())[0]
-    own = [p for p in patches if p.parent == top]
-    clash = sorted(known.intersection(files))
-    yield 'no overlay file exists in QEMU', clash
-
-    listed = {p.name for p in tree.series(next(iter(tree.bases())))}
-    yield 'every patch is in patches/series', sorted(
-        p.name for p in top.glob('*.patch') if p.name not in listed)
-
-    outside, lines = [], 0
-    for path in own:
-        done = git('apply', '--numstat', '-z', path, check=False)
-        if done.returncode:
-            outside.append(f'{path.name}: {ui.blame(done.stderr.decode().splitlines())}')
-        for added, removed, name in re.findall(r'([\d-]+)\t([\d-]+)\t([^\0]+)',
-                                          done.stdout.decode()):
-            lines += sum(int(n) for n in (added, removed) if n != '-')
-            if name not in known:
-                outside.append(f'{path.name}: {name}')
-    yield 'patches change only files that QEMU has', outside
-    if ui.BASE:
-        yield f'{len(own)} patches of QEMU {ui.BASE} change {lines} lines', []
-    else:
-        yield f'the series changes at most {LIMIT} lines of QEMU', \
-            [f'{lines} lines'] * (lines > LIMIT)
-
-    if clash:
-        return
-    tree.know_older_bases()
-    first = tree.overlay_commit(stock)
-    tree.stage(first)
-    bad, failed = [], False
-    for path in patches:
-        done = git('apply', '--check', '-v', path, cwd=STAGE, check=False)
-        out = (done.stdout + done.stderr).decode(errors='replace').splitlines()
-        moved = [l for l in out if re.search(r'\(offset -?\d+ lines?\)|Context reduced', l)]
-        good = tree.am(path)[0]
-        failed |= not good
-        if not good or path in own and (done.returncode or moved):
-            bad.append(f'{path.name}: {moved[0] if moved else ui.blame(out)}')
-            tree.stage(git('rev-parse', 'HEAD', cwd=STAGE))
-    yield 'every patch applies without offset or fuzz', bad
-    if failed:
-        return
-
-    tip = git('rev-parse', 'HEAD', cwd=STAGE)
-    fresh = format_series(first, tip)
-    if ui.BASE:                     # its numbers have gaps where it needs no patch
-        fresh = {p.name: data for p, data in zip(patches, fresh.values()) if p in own}
-    kept = {p.name: p.read_bytes() for p in own}
-    yield 'applying and exporting gives the same bytes', [
-        name for name in sorted({*fresh, *kept}) if fresh.get(name) != kept.get(name)]
-
-    words = {}
-    for name in files:
-        path = pathlib.Path(name)
-        words[name] = path.name if path.suffix == '.h' or '.' not in path.name else path.stem
-
-    def unused(name):
-        return git('grep', '-qwF', words[name], '--', f':!{name}', cwd=STAGE, check=False).returncode
-
-    # One search for all finds nearly all: it prints the longer one of two words at a place.
-    found = subprocess.run(['grep', '-rIowF', '--exclude=.git', '-f-', '.'], cwd=STAGE, env=ENV,
-                           input='\n'.join(words.values()), capture_output=True, text=True)
-    seen = collections.defaultdict(set)
-    for line in found.stdout.splitlines():
-        path, _, word = line.rpartition(':')
-        seen[word].add(path[2:])
-    yield 'every overlay file is used by some other file', [
-        name for name, word in words.items() if not seen[word] - {name} and unused(name)]
-
-    style, clean = [], ui.BUILD / 'checkpatch.clean'
-    script = 'perl scripts/checkpatch.pl --no-tree --terse --no-summary --no-signoff'.split()
-    code = [n for n in files if n.endswith(('.c', '.h', '.py', '.S', '.inc')) and not ui.BASE]
-    rules = (STAGE / script[1]).read_bytes()
-    digests = {name: hashlib.sha256(b'\0'.join((rules, str(name).encode(),
-                                                (STAGE / name).read_bytes()))).hexdigest()
-               for name in (*own, *code)}
-    # It takes most of the time: it need not look again at what was found clean.
-    done = clean.read_text().split() if clean.exists() else ()
-    for option, names in ((), own), (('-f',), code):
-        if names := [name for name in names if digests[name] not in done]:
-            found = subprocess.run([*script, *option, *names], cwd=STAGE, capture_output=True,
-                                   text=True, env=ENV)
-            style += [l for l in (found.stdout + found.stderr).splitlines() if l.strip()]
-    if not style:
-        ui.write(clean, '\n'.join(digests.values()))
-    yield "QEMU's checkpatch finds nothing", style
-
-
-def verify():
-    """Check the project's overlay and patches; raises Fail if a rule is broken."""
-    broken, pinned = 0, base.base()['version']
-    with ui.lock(ui.HOME / 'lock', 'the source'), ui.Step(f'verify {ui.BASE}'.strip()):
-        stock, version = tree.import_base(tree.remembered_source())
-        if version != pinned:
-            raise ui.Fail(f'patches are kept for QEMU {pinned}, but this is {version}',
-                          "'./pmu clean' and use that version")
-        for number, (rule, problems) in enumerate(checks(stock), 1):
-            print(f'{"not ok" if problems else "ok"} {number} - {rule}', flush=True)
-            for problem in problems:
-                print(f'#   {problem}', flush=True)
-            if problems and not sys.stdout.isatty():
-                # Meson shows what a failed test writes here, and hides the comments of TAP.
-                print(f'{rule}:', *problems, '', sep='\n', file=sys.stderr, flush=True)
-            broken += bool(problems)
-        print(f'1..{number}')
-    if broken:
-        raise ui.Fail(f'{broken} of {number} rules are broken')

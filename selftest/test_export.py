@@ -8,8 +8,8 @@ import subprocess
 from unittest import mock
 
 import testing
-from export import LIMIT
 from fixtures import FILES, MERGED, MESON, QEMU, TreeTest, one_line, read, write
+from verify import LIMIT
 
 HOOK = "system_ss.add(files('new.c'))\n"
 VIRT = QEMU['hw/arm/virt.c']

@@ -37,11 +37,11 @@ class Soak(unittest.TestCase):
 
     def test_script(self):
         """Guests: a rule that does not hold is printed, and is the status"""
-        for arch, (_, rule) in soak.GUESTS.items():
-            text = soak.script(arch, 0)
+        for name, (_, _, _, rule) in soak.GUESTS.items():
+            text = soak.script(name, 0)
             self.assertIn(rule, text)
             subprocess.run(['sh', '-n'], input=text, text=True, check=True)
-        before, rule = soak.GUESTS['arm']
+        before, rule = soak.GUESTS['arm'][2:]
         broken = soak.script('arm', 1).replace(before, '').replace(
             rule, 'echo 7 of 8 > /tmp/seen; false')
         with tempfile.TemporaryDirectory() as folder:
@@ -49,4 +49,13 @@ class Soak(unittest.TestCase):
                                   capture_output=True)
         self.assertIn('BROKEN rule, turn 0\n7 of 8\n', done.stdout)
         self.assertEqual(done.returncode, 1)
+
+    def test_patching(self):
+        """A kernel that dies: any of its messages breaks the rule"""
+        rule = soak.GUESTS['patching'][3]
+        for text, status in ('Oops: int3: 0000', 1), ('BUG: x', 1), ('rcu: stall', 1), ('fine', 0):
+            with tempfile.TemporaryDirectory() as folder:
+                done = subprocess.run(['sh', '-c', f'dmesg() {{ echo "{text}"; }}\n' +
+                                       rule.replace('/tmp/', f'{folder}/')], capture_output=True)
+            self.assertEqual(done.returncode, status, text)
 

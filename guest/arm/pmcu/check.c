@@ -13,6 +13,7 @@ static struct {
     unsigned records, values, empty;    /* empty: records x slots without a CPU */
     unsigned short_windows, long_windows, unequal, not_zero, wrong_sum;
     unsigned cid1, cid2, busy, wrong_load, loader_seen, wrong_pid, overrun, null_events;
+    unsigned intruder;                  /* a PID that is not of a kernel thread */
     uint64_t least;
 } seen = { .least = UINT64_MAX };
 
@@ -40,6 +41,25 @@ rule(bool holds, const char *fmt, ...)
     vprintf(fmt, args);
     va_end(args);
     putchar('\n');
+}
+
+/* By the flag PF_KTHREAD of Linux, in the 9th field of /proc/PID/stat */
+static bool is_kernel_thread(uint32_t pid)
+{
+    char path[32];
+    unsigned flags = 0;
+    FILE *f;
+
+    snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+    f = fopen(path, "r");
+    if (!f) {
+        return false;
+    }
+    if (fscanf(f, "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %u", &flags) != 1) {
+        flags = 0;
+    }
+    fclose(f);
+    return flags & 0x00200000;
 }
 
 static void look_at(const Pmcu *p, const Run *run, const uint8_t *record, unsigned first)
@@ -82,6 +102,7 @@ static void look_at(const Pmcu *p, const Run *run, const uint8_t *record, unsign
             seen.busy++;
             seen.loader_seen += its_pid;
             seen.wrong_pid += !its_pid && user == cycles;
+            seen.intruder += !its_pid && !is_kernel_thread(record_pid(p, record, slot));
             busy_min = user < busy_min ? user : busy_min;
         } else if (record_event(p, record, 0, slot) > idle_max) {
             idle_max = record_event(p, record, 0, slot);
@@ -148,11 +169,11 @@ bool judge(void)
     /*
      * On a busy CPU, a thread of the kernel runs now and then, and on an idle CPU a daemon
      * may. A host that stops the CPU at that moment makes this last for several records. With
-     * -icount there is no host: of 1000 records of 1 ms, at most 3 had another PID and 2 less
-     * user time than an idle CPU; of the first 100, at most 1 had another PID. Without, on a
-     * host with a load of 5 on two CPUs, these were 3 of 300 or 1 of 20, and 10 of 300 or 3 of
-     * 20. Where all cycles are in user space, and in the sum of all records, there is no
-     * exception.
+     * -icount there is no host: of 1000 records of 1 ms, at most 3 had the PID of a kernel
+     * thread and 2 less user time than an idle CPU. These come at random, so one of 100 is
+     * no fault. Without, on a host with a load of 5 on two CPUs, these were 3 of 300 or 1 of
+     * 20, and 10 of 300 or 3 of 20. Where all cycles are in user space, and in the sum of all
+     * records, there is no exception.
      */
     if (seen.busy && opt.user_kernel) {
         rule(!seen.wrong_pid, "where all cycles are in user space, the PID is that of the "
@@ -163,6 +184,10 @@ bool judge(void)
 
         rule(seen.busy - seen.loader_seen <= others, "the PID in a busy CPU's slot is that "
              "of its program, but for %u: %u of %u", others, seen.loader_seen, seen.busy);
+        if (opt.exact) {
+            rule(!seen.intruder, "and any other PID is that of a kernel thread: %u are not",
+                 seen.intruder);
+        }
     }
     if (seen.busy && opt.user_kernel && !opt.syscalls) {    /* these are in the kernel mostly */
         unsigned others = opt.exact ? seen.records / 200 : 1 + seen.records / 5;

@@ -869,7 +869,8 @@ static int hisi_pmcu_pre_load(void *opaque)
     HisiPmcuState *s = opaque;
 
     hisi_pmcu_find_cpus(s);
-    /* The values if the stream does not have their subsections */
+    /* The values if the stream is too old, or without their subsections */
+    s->saved_nr_cpus = s->nr_cpus;
     s->done_again = false;
     g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
     return 0;
@@ -989,7 +990,7 @@ static const VMStateDescription vmstate_hisi_pmcu_run = {
 
 static const VMStateDescription vmstate_hisi_pmcu = {
     .name = TYPE_HISI_PMCU,
-    .version_id = 1,
+    .version_id = 2,
     .minimum_version_id = 1,
     .pre_save = hisi_pmcu_pre_save,
     .pre_load = hisi_pmcu_pre_load,
@@ -1004,7 +1005,7 @@ static const VMStateDescription vmstate_hisi_pmcu = {
         VMSTATE_STRUCT(run, HisiPmcuState, 1, vmstate_hisi_pmcu_run,
                        HisiPmcuRun),
         VMSTATE_INT64(window_end, HisiPmcuState),
-        VMSTATE_UINT32(saved_nr_cpus, HisiPmcuState),
+        VMSTATE_UINT32_V(saved_nr_cpus, HisiPmcuState, 2),
         VMSTATE_END_OF_LIST()
     },
     .subsections = (const VMStateDescription * const []) {

@@ -277,6 +277,7 @@ enum {
     S_EVENT_BASE_H, S_EVENT_BASE_L, S_KILL_H, S_KILL_L, S_STORE_H, S_STORE_L,
     S_POS, S_LOOP, S_EVENTS,
     S_WINDOW_END_H = S_EVENTS + HISI_PMCU_MAX_COUNTERS, S_WINDOW_END_L,
+    S_NR_CPUS,
 };
 
 static void test_migrate_hostile(void)
@@ -326,6 +327,8 @@ static void test_migrate_hostile(void)
         { S_WINDOW_END_H, 0xffffffff },
         { S_WINDOW_END_H, 0x7fffffff },
         { S_WINDOW_END_H, 1 },
+        { S_NR_CPUS, 0 },
+        { S_NR_CPUS, 3 },
     };
     const char *args = "-m 16M -smp 4,clusters=2,cores=2";
     Pmcu p = pmcu_init(args);
@@ -347,7 +350,7 @@ static void test_migrate_hostile(void)
     /* The name of the section, its instance ID and its version precede it */
     g_assert(g_file_get_contents(file, &stream, &len, NULL));
     for (char *s = stream; s < stream + len - 17; s++) {
-        if (!memcmp(s, "\x09hisi-pmcu\0\0\0\0\0\0\0\1", 18)) {
+        if (!memcmp(s, "\x09hisi-pmcu\0\0\0\0\0\0\0\2", 18)) {
             section = (uint8_t *)s + 18;
             break;
         }
@@ -359,6 +362,7 @@ static void test_migrate_hostile(void)
     g_assert_cmphex(ldl_be_p(section + 4 * S_STORED), ==, 2);
     g_assert_cmphex(ldl_be_p(section + 4 * S_POS), ==, 4);
     g_assert_cmpint(ldl_be_p(section + 4 * S_WINDOW_END_L), ==, 3 * MS);
+    g_assert_cmpint(ldl_be_p(section + 4 * S_NR_CPUS), ==, 4);
 
     for (int i = 0; i < ARRAY_SIZE(bad); i++) {
         uint8_t *word = section + 4 * bad[i].word;
@@ -385,6 +389,16 @@ static void test_migrate_hostile(void)
     /* Counters migrate as values: what was counted before */
     g_assert_cmpint(qtest_readq(p.qts, run.store_base + 2 * 0x200 + 0x180), ==,
                     123456);
+    pmcu_quit(&p);
+
+    /* Version 1 did not have the number of CPUs: the stream is taken. */
+    stl_be_p(section - 4, 1);
+    section += 4 * S_NR_CPUS;
+    memmove(section, section + 4, stream + len - (char *)section - 4);
+    g_assert(g_file_set_contents(file, stream, len - 4, NULL));
+    g_assert_true(migrate_from_file(&p, args, file, 2 * MS + 123456));
+    pmcu_step(&p, MS - 123456);
+    g_assert_cmpint(pmcu_stored(&p), ==, 3);
     pmcu_quit(&p);
     unlink(file);
 }
