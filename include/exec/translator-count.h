@@ -108,9 +108,9 @@ void translator_insn_not_retired(const DisasContextBase *db);
 void translator_insn_again(const DisasContextBase *db);
 
 /*
- * From tb_stop: emit code for a path on which instruction @n of the block, from
- * 1 on, and those after it have not retired. Instructions that do not retire
- * afterwards on this path are these.
+ * From tb_stop: emit code for a path on which instruction @n of the block (the
+ * first is 1) and those after it have not retired. Later on this path,
+ * translator_insn_not_retired() and translator_insn_again() do nothing.
  */
 void translator_insns_again(const DisasContextBase *db, int n);
 

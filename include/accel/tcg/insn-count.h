@@ -6,33 +6,32 @@
  *
  * What is counted
  *
- *   A *total* is a 64-bit count that never decreases and that the guest never
- *   sees. A counter of the PMU takes the total when it starts and when it is
- *   read, and shows the difference. Each vCPU has one total for each *lane*
- *   (retired instructions, branches, loads...: the target defines them) in
- *   each privilege *domain*.
+ *   A *total* is a 64-bit count that is never reset. A counter of the PMU
+ *   takes the total when it starts and when it is read, and shows the
+ *   difference. Each vCPU has one total for each *lane* (retired instructions,
+ *   branches, loads...: the target defines them) in each privilege *domain*
+ *   (such as user mode).
  *
- *   A *unit* is what a deadline is counted in. Every instruction uses at least
- *   one. Arm and POWER: a unit is an instruction. x86: a quarter of an issue
- *   slot.
+ *   A *deadline* is a number of units after which the PMU must act, such as the
+ *   overflow of a counter. A *unit* is an instruction on Arm and POWER, and a
+ *   quarter of an issue slot on x86. Every instruction uses at least one unit.
  *
  * What a translation block does
  *
  *   Each domain has a few 64-bit *words* in ArchCPU, into which several lanes
  *   are packed. A block begins by adding what all of its instructions count:
- *   one addition for each word that is in use. The first word has the units
- *   that are left of a *budget* in its upper bits, and a block subtracts its
- *   units from them:
+ *   one addition for each word that is in use. The upper bits of the first word
+ *   are a *budget*: the units that blocks may still use before the accelerator
+ *   must look at the deadlines. The same addition subtracts the block's units:
  *
  *    63           46 45                                                0
  *   +---------------+---------------------------------------------------+
  *   | units left    | lanes                                             |
  *   +---------------+---------------------------------------------------+
  *
- *   If that makes the word negative, the block has changed nothing yet and
- *   *refuses*: it returns to the main loop as if somebody had requested an
- *   exit, see insn_count_refused(). Stock QEMU's own test for exit requests
- *   stays: a block takes one branch if either value is negative.
+ *   If the sum is negative, the block does not store it and *refuses*: it
+ *   returns to the main loop as if somebody had requested an exit, see
+ *   insn_count_refused(). One branch tests the sum and stock QEMU's request.
  *
  *   Blocks that count and blocks that do not are different blocks
  *   (CF_INSN_COUNT), so switching invalidates none.
@@ -41,34 +40,38 @@
  *
  *   Whatever ends a block early subtracts what did not retire:
  *   cpu_restore_state() after a fault, an I/O recompile, or self-modifying
- *   code; translator_insn_not_retired() for an exception that the translator
- *   raises itself; translator_insn_again() for an instruction that starts
- *   again, such as a repeated string instruction.
+ *   code; translator_insn_again() for an instruction that starts again, such
+ *   as a repeated string instruction. An instruction in whose place the
+ *   translator raises an exception adds nothing: translator_insn_not_retired().
  *
  * Deadlines
  *
- *   A deadline is a number of units: "call me before more than that are
- *   counted in these domains". Budgets are handed out so that together they
- *   never exceed a deadline. So the block in which a deadline lies refuses.
- *   insn_count_refused() finds the instruction that reaches it and has the
- *   block retranslated up to there; the next block then refuses, because no
- *   units are left, and the target's hook is called, directly after that
- *   instruction. The hook raises the PMU's interrupt, which the main loop
- *   delivers before it executes anything else.
+ *   The target's hook is called directly after the instruction with which the
+ *   units of a set of domains reach their deadline. The budgets of these
+ *   domains together never exceed the deadline, so the block in which it lies
+ *   refuses. insn_count_refused() finds the instruction and has the block
+ *   retranslated up to there. The block after that one refuses, because no
+ *   units are left, and insn_count_refused() calls the hook. The hook raises
+ *   the PMU's interrupt, which the main loop delivers before it executes
+ *   anything else. A block that refuses without a deadline in it gets a new
+ *   budget and starts again.
  *
- *   A block that was cut to a number of instructions (CF_COUNT_MASK) may
- *   overdraw the budget by its last one: it refuses only if the deadline comes
- *   before that. So a block of a single instruction always starts unless the
- *   hook is to be called first, and whoever executes one outside the main loop
+ *   The last instruction of a block that was cut to a number of instructions
+ *   (CF_COUNT_MASK) may overdraw the budget: the block starts if one unit is
+ *   left for that instruction. So a block of a single instruction needs one
+ *   unit, and whoever executes one outside the main loop
  *   (cpu_exec_step_atomic(), gdb) makes progress. Blocks that must not be
  *   interrupted (CF_NOIRQ) never refuse.
  *
  * Reading
  *
- *   insn_count_sync() makes the totals exact at the current instruction, which
- *   it does not include, wherever in a block that is.
+ *   The vCPU's thread calls insn_count_sync(), which *folds* the words into the
+ *   totals: these are then exact up to the current instruction, without it,
+ *   also in the middle of a block. Other threads call insn_count_read() or
+ *   insn_count_peek(), which add totals and words: while the vCPU executes a
+ *   block, the result includes all of it.
  *
- * It works the same with MTTCG, -icount, record/replay, and one-insn-per-tb.
+ * Counting is the same with MTTCG, -icount, record/replay, and one-insn-per-tb.
  * It does not exist in user-mode binaries and on 32-bit hosts.
  *
  * Copyright (c) qemu-pmu developers
@@ -97,9 +100,9 @@
 #define INSN_COUNT_MAX_UNITS    ((1 << 17) - 1 - INSN_COUNT_INSN_UNITS)
 
 /*
- * What is counted, a bit mask: always the units; the lanes of words. There are
- * no more bits in cflags than for four words. The last bit stands for all later
- * words, too; a block without lanes of a word has no code for it.
+ * What blocks count, a bit mask: INSN_COUNT_UNITS always, and a bit for the
+ * lanes of each word. cflags has bits for four words, of which the last stands
+ * for all later words, too. A block has no code for words that it leaves alone.
  */
 #define INSN_COUNT_UNITS        1u
 #define INSN_COUNT_WORD_BITS    4
@@ -115,23 +118,22 @@
  * CPUInsnCount: the counts of a vCPU, owned by its thread
  * @space: contains the words, at InsnCountOps.word
  * @limit: the largest budget in units, if the lanes have no room for
- *         INSN_COUNT_MAX_UNITS, else 0; set by the target before it counts. It
- *         must be enough for any block.
+ *         INSN_COUNT_MAX_UNITS, else 0; set by the target before it counts. A
+ *         budget of @limit must be enough for any block.
  * @budget: units left in word 0 of each domain when it was last folded
  * @total: the totals, without what is still in the words
- * @due: units until the deadline of each set of domains (index: a bit mask);
- *       INSN_COUNT_NEVER without one
+ * @due: units from the last fold until the deadline of each set of domains
+ *       (index: a bit mask); INSN_COUNT_NEVER without one
  * @due_sets: which sets have a deadline, a bit for each
  * @linger: units until @wanted replaces @counted
  * @counted: what blocks count, INSN_COUNT_UNITS and so on
  * @wanted: what insn_count_enable() asked for last
- * @seq: held while words, @budget, and @total change together
+ * @seq: held for writing while words, @budget, and @total change together
  *
- * Not migrated: a target whose guests see more than differences of totals
- * migrates @total itself, as x86 does.
+ * Not migrated: a target for which differences of totals are not enough, such
+ * as x86, migrates @total itself.
  *
- * Last in the target's ArchCPU, so that the offsets of fields that generated
- * code uses stay.
+ * Last in the target's ArchCPU, so that existing offsets stay.
  */
 typedef struct CPUInsnCount {
     uint8_t space[INSN_COUNT_ALIAS + INSN_COUNT_SPACE * sizeof(uint64_t)];
@@ -155,9 +157,9 @@ typedef struct InsnCountLane {
 
 /**
  * InsnCountOps: what a target counts
- * @offset: of the CPUInsnCount in ArchCPU
- * @word: of the words in ArchCPU, an INSN_COUNT_WORD_AT(); those of one domain
- *        follow those of the other
+ * @offset: offset of the CPUInsnCount in ArchCPU
+ * @word: offset of the words in ArchCPU, an INSN_COUNT_WORD_AT(): all words of
+ *        domain 0, then all words of domain 1, and so on
  * @units: the lane that is the units
  * @domains: number of privilege domains
  * @words: number of words of a domain
@@ -165,20 +167,18 @@ typedef struct InsnCountLane {
  * @lane: layout of all lanes except @units. If lane 0 is not the units, it
  *        begins at bit 0 of word 0. A lane must have room for what a budget of
  *        units and one more instruction can count.
- * @deadline: called on the vCPU's thread between two blocks, without the BQL,
- *            when a deadline is reached, and sometimes without need. The
- *            totals are exact. Must set new deadlines. NULL if the target
- *            never sets any.
+ * @deadline: the hook: called on the vCPU's thread between two blocks, without
+ *            the BQL, when a deadline is reached. The totals are exact. Must
+ *            set new deadlines. NULL if the target never sets any.
  * @whole_blocks: may @deadline be called as late as at the end of the block in
  *                which a deadline lies? Then no block is cut for it.
- * @reaches: would the target do anything in @deadline if it were called after
- *           instructions that count @lanes more in @domain? Lets a target use
- *           deadlines that are lower bounds without having blocks cut in vain.
- *           @lanes do not include what the last instruction adds by
- *           translator_count_here(). If true for some instructions, it must
- *           be true for more of them. @loose: answer also for what may wait
- *           until just before the last instruction of the block. NULL if
- *           deadlines are exact numbers of units.
+ * @reaches: would the hook do anything after instructions that count @lanes
+ *           more in @domain? Lets a target set deadlines that are too early
+ *           without having blocks cut in vain. @lanes do not include what the
+ *           last instruction adds by translator_count_here(). If true for some
+ *           instructions, it must be true for more of them. @loose: consider
+ *           also events that may wait until just before the last instruction
+ *           of the block. NULL if deadlines are exact.
  */
 typedef struct InsnCountOps {
     size_t offset;
@@ -250,12 +250,13 @@ void insn_count_set_deadlines(CPUState *cpu, unsigned domain,
  * @lanes: which of its lanes, a bit mask; they must be counted
  * @total: gets the totals, each at the number of its lane
  *
- * Needs the BQL. Returns whether the totals are exact. They are on the vCPU's
- * own thread, which must be between two blocks or in the last instruction of
- * one, with that instruction; and while the vCPU executes no code (halted,
- * stopped, not counting, or another vCPU's turn). If it executes, they include
- * all of its current block, which may end early, and the words are read in the
- * order of the lanes, so those of a later word can include later blocks.
+ * Needs the BQL. Returns whether the totals are exact, as they are on the
+ * vCPU's own thread, and while the vCPU executes no code (halted, stopped, not
+ * counting, or another vCPU's turn). Its own thread must be between two blocks,
+ * or in the last instruction of a block, which the totals then include. While
+ * the vCPU executes, they include all of its current block, which may end
+ * early; as words are read one after the other, a later one can include later
+ * blocks.
  *
  * Other threads must not enable, disable, or set deadlines; async_run_on_cpu()
  * can. The vCPU keeps its old setting until that has run.
@@ -268,9 +269,9 @@ bool insn_count_read(CPUState *cpu, uint32_t lanes, uint64_t *total);
  * @domain: one of its domains
  * @lane: one of its lanes
  *
- * Includes all of the block that the vCPU executes, some of which may be taken
- * back: a later look can show less, by at most one block. Exact if the vCPU is
- * not executing code, or in the last instruction of a block.
+ * Includes all of the current block. If that ends early, a later look can show
+ * less, by at most one block. Exact if the vCPU is not executing code, or is in
+ * the last instruction of a block.
  */
 uint64_t insn_count_peek(CPUState *cpu, unsigned domain, unsigned lane);
 
@@ -278,16 +279,16 @@ uint64_t insn_count_peek(CPUState *cpu, unsigned domain, unsigned lane);
  * For accel/tcg
  */
 
-/* Why a block has returned TB_EXIT_REQUESTED, and what to do */
+/* What to do after a block has returned TB_EXIT_REQUESTED */
 typedef enum InsnCountRefusal {
-    INSN_COUNT_NOT_REFUSED,     /* not because of units */
+    INSN_COUNT_NOT_REFUSED,     /* not for lack of units */
     INSN_COUNT_RESUME,          /* execute the block again at once */
     INSN_COUNT_LOOK_UP,         /* go round the main loop */
 } InsnCountRefusal;
 
 /*
- * What the block of @host_pc has added for the current and later instructions;
- * returns its domain, or -1 if it does not count
+ * Set @ahead to what the block at @host_pc has added to each word for the
+ * current and later instructions. Returns its domain, or -1 if it adds nothing.
  */
 int insn_count_ahead(uintptr_t host_pc, uint64_t *ahead);
 
@@ -338,10 +339,10 @@ void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
                        const uint64_t *ahead);
 
 /*
- * In the table that a block has for cpu_restore_state(), each line also says,
- * for each word in use, what to subtract if execution stops before this
- * instruction: two columns, the upper 18 and the lower 46 bits. Like the other
- * columns, they are differences to the line before.
+ * The line of an instruction in the table that a block has for
+ * cpu_restore_state(). It also has, for each word in use, what to subtract if
+ * execution stops before this instruction, in two columns: the upper 18 and the
+ * lower 46 bits. Like other columns, they are differences from the line before.
  */
 uint8_t *insn_count_encode(const TranslationBlock *tb, int insn, uint8_t *p);
 void insn_count_decode(const TranslationBlock *tb, const uint8_t **pp,
