@@ -2207,25 +2207,6 @@ static void case_smp_reset(void)
     call_ap_wait();
 }
 
-static void ap_endless(void)
-{
-    count_insns_and_branches();
-    MAILBOX(MAILBOX_PHASE) = 1;
-    kernel(body_spin, 0);
-}
-
-/* By qtest, which removes the second CPU while it counts */
-static void case_smp_endless(void)
-{
-    pmu_enable = COUNTERS_MASK;
-    start_ap();
-    call_ap(ap_endless);
-    while (MAILBOX(MAILBOX_PHASE) != 1) {
-        asm volatile("pause" : : : "memory");
-    }
-    check("CPU 1 has no job", NO_STEP, false, false);
-}
-
 /* -------------------------------------------------- With the qtest's help */
 
 /*

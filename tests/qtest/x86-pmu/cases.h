@@ -37,7 +37,6 @@
     X(reset_values, "registers/after-reset", CASE_MANUAL)                   \
     X(dirty, "registers/dirty", CASE_MANUAL)                                \
     X(smp_reset, "smp/reset", CASE_MANUAL)                                  \
-    X(smp_endless, "smp/endless", CASE_MANUAL)                              \
     X(no_pmu, "no-pmu/guest", CASE_MANUAL)                                  \
     X(no_pmu_intel, "no-pmu/intel", CASE_MANUAL)                            \
     X(no_full_width, "registers/no-full-width", CASE_MANUAL)                \
