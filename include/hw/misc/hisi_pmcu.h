@@ -59,7 +59,7 @@ struct HisiPmcuState {
     qemu_irq irq;
     AddressSpace dma_as;
 
-    /* Properties; not migrated: see below */
+    /* Properties; not migrated: @saved_die and so on are */
     uint32_t die;
     uint32_t nr_cluster;
 
@@ -73,9 +73,9 @@ struct HisiPmcuState {
     int32_t nr_slots;
     ARMCPU **cpu;           /* [slot], NULL if there is none */
     bool cpus_found;
-    uint32_t nr_cpus;       /* of the die */
+    uint32_t nr_cpus;       /* in the die */
 
-    /* Those of a stream, which must be equal to this side's */
+    /* Of the machine that saved the stream; must equal those of this machine */
     uint32_t saved_die;
     uint32_t saved_nr_cluster;
     uint32_t saved_nr_cpus;
