@@ -27,10 +27,13 @@ def plotted(page):
 
 
 class Page:
-    """A page; `shown` are the lines of output that it has."""
+    """A page, or one of its sections; `shown` are the lines of output that it has."""
 
-    def __init__(self, name):
-        blocks = re.findall(r'(?m)(?:^    .*\n(?:\n(?=    ))?)+', (ui.ROOT / 'docs' / name).read_text())
+    def __init__(self, name, section=''):
+        text = (ui.ROOT / 'docs' / name).read_text()
+        if section:
+            [text] = re.findall(rf'(?ms)^## {re.escape(section)}\n(.*?)(?=^## |\Z)', text)
+        blocks = re.findall(r'(?m)(?:^    .*\n(?:\n(?=    ))?)+', text)
         blocks = [b for b in map(textwrap.dedent, blocks) if not b.startswith('./pmu test ')]
         self.scripts = [b for b in blocks if COMMAND.match(b)]
         self.shown = [line for b in blocks if b not in self.scripts for line in b.splitlines()]

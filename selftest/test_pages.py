@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The commands of docs/first-pmcu-driver.md and docs/topdown.md do what the pages say."""
+"""The commands of docs/first-pmcu-driver.md, topdown.md, and boot.md on tools do what they say."""
 
 import html
 import json
@@ -17,9 +17,11 @@ for guest, target in ('arm', 'aarch64'), ('x86', 'x86_64'):
 
 
 class Commands(unittest.TestCase):
+    section = ''
+
     @classmethod
     def setUpClass(cls):
-        cls.page = Page(cls.name)
+        cls.page = Page(cls.name, cls.section)
         cls.lines = cls.page.run(cls)
 
     def assertVermagic(self, guest):
@@ -129,3 +131,27 @@ class TopDown(Commands):
         """the guest's loops have the slots of the model"""
         self.assertGreater(sum(line.endswith(' ok') for line in self.lines), 80)
         self.assertEqual([line for line in self.lines if line.endswith(' FAILED')], [])
+
+
+class Tools(Commands):
+    name, section = 'boot.md', 'PAPI, likwid and other tools on x86'
+
+    def test_papi(self):
+        """PAPI's events are those of its own two loops, by the text of the program"""
+        turns = 20000000, 0x20000 // 4
+        for event, each in (('TOT_INS', (10, 26)), ('BR_INS', (1, 1)), ('LD_INS', (6, 2)),
+                            ('SR_INS', (2, 2))):
+            [count] = [int(line.split()[2]) for line in self.lines
+                       if line.startswith(f'PAPI_{event} : ')]
+            more = count - sum(n * times for n, times in zip(each, turns))
+            self.assertTrue(0 < more < 1000, f'{event}: {count}, {more} too many')
+
+    def test_likwid(self):
+        """likwid counts what perf does, and the loops: 40,000 turns in each of 100 rounds"""
+        for event, name, each in (('INSTR_RETIRED_ANY', 'instructions', 3),
+                                  ('BR_INST_RETIRED_ALL_BRANCHES', 'branches', 1)):
+            [likwid] = [int(line.split('|')[3]) for line in self.lines
+                        if line.startswith('|') and line.split()[1] == event]
+            [perf] = [int(line.split(',')[0]) for line in self.lines if f',{name}:u,' in line]
+            for count in likwid, perf:      # both count the start of processes, too
+                self.assertTrue(1 < count / (each * 40000 * 100) < 1.01, f'{event}: {count}')
