@@ -77,6 +77,14 @@ def our_objects(kind):
         os.path.join(c['directory'], c['file']), tree.SRC) in names]
 
 
+def need(name, packages):
+    missing = [p for p in packages.split()
+               if not (pathlib.Path('/var/lib/dpkg/info') / f'{p}.list').exists()]
+    if missing:
+        raise ui.Fail(f'{name}: Debian packages are missing: {" ".join(missing)}',
+                      f'as root: apt-get install {" ".join(missing)}')
+
+
 def main(argv):
     parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
     parser.add_argument('--objects', action='store_true',
@@ -86,11 +94,7 @@ def main(argv):
     opt = parser.parse_args(argv)
     qemu.KINDS.update(CONFIGURATIONS)
     for name in opt.names:
-        missing = [p for p in PACKAGES.get(name, '').split()
-                   if not (pathlib.Path('/var/lib/dpkg/info') / f'{p}.list').exists()]
-        if missing:
-            raise ui.Fail(f'{name}: Debian packages are missing: {" ".join(missing)}',
-                          f'as root: apt-get install {" ".join(missing)}')
+        need(name, PACKAGES.get(name, ''))
         if name in CROSS:
             fetch_libraries(CROSS[name])
         if opt.objects:
