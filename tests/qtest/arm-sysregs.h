@@ -54,6 +54,12 @@
 #define VTTBR_EL2       0x1c2100
 #define VTCR_EL2        0x1c2140
 #define CONTEXTIDR_EL2  0x1cd020
+#define CNTHP_CTL_EL2   0x1ce220
+#define CNTHV_CTL_EL2   0x1ce320
+#define CNTHVS_CTL_EL2  0x1ce420
+#define CNTHPS_CTL_EL2  0x1ce520
+#define SCR_EL3         0x1e1100
+#define CNTPS_CTL_EL1   0x1fe220
 
 #define PMCR_E          0x01
 #define PMCR_P          0x02

@@ -815,6 +815,64 @@ static void test_migrate(void)
     qtest_quit(p.qts);
 }
 
+/*
+ * Timers of EL2 and of the Secure state that are pending when the machine
+ * migrates expire where it goes on. While none is, the stream does not have
+ * them, as that of stock QEMU.
+ */
+static void test_el2_timers(void)
+{
+    enum { FIRST = 2 /* GTIMER_HYP */, CVAL = 0x20 /* after CTL */ };
+    static const uint32_t ctl[] = {
+        CNTHP_CTL_EL2, CNTPS_CTL_EL1, CNTHV_CTL_EL2, CNTHPS_CTL_EL2,
+        CNTHVS_CTL_EL2,
+    };
+    const char *args = "-cpu max -m 64M -M virtualization=on,secure=on";
+    g_autofree char *incoming = g_strdup_printf("%s -incoming defer", args);
+    Pmcu p = tcg_init(args);
+    g_autofree char *cpu = pmcu_find_device(p.qts, "max-arm-cpu", 0);
+    uint32_t code[2 + 2 * ARRAY_SIZE(ctl)];
+    size_t n = 0;
+
+    /* With EEL2, all of them exist at EL3, where the CPU is */
+    guest_write(&p, 0, SCR_EL3, guest_read(&p, 0, SCR_EL3) | 1 << 18);
+    code[n++] = 0xd2800021;     /* mov x1, #1 */
+    for (int i = 0; i < ARRAY_SIZE(ctl); i++) {
+        code[n++] = INSN_MSR_X0 | (ctl[i] + CVAL);
+        code[n++] = INSN_MSR_X0 | ctl[i] | 1;
+    }
+    code[n++] = INSN_RET;
+    for (int on = 0; on < 2; on++) {
+        g_autofree char *file = NULL;
+        g_autofree char *stream = NULL;
+        size_t size;
+
+        if (on) {
+            qtest_qmp_assert_success(p.qts, "{'execute': 'cont'}");
+            guest_call(&p, 0, guest_read(&p, 0, CNTVCT_EL0) + 500 * 1000 * 1000,
+                       code, n);
+        }
+        file = pmcu_save(p.qts);
+        g_assert_true(g_file_get_contents(file, &stream, &size, NULL));
+        g_assert_cmpint(memmem(stream, size, "cpu/el2-timers", 14) != NULL, ==,
+                        on);
+        if (on) {
+            qtest_quit(p.qts);
+            p = tcg_init(incoming);
+            qtest_irq_intercept_out(p.qts, cpu);
+            g_assert_true(pmcu_load(p.qts, file));
+        }
+        unlink(file);
+    }
+    for (int i = 0; i < ARRAY_SIZE(ctl); i++) {
+        for (int ms = 0; !qtest_get_irq(p.qts, FIRST + i); ms++) {
+            g_assert_cmpint(ms, <, 20000);
+            g_usleep(1000);
+        }
+    }
+    qtest_quit(p.qts);
+}
+
 /* Records of a run that the CPU itself starts, on a machine that migrates */
 static GBytes *records_of_run(unsigned *migrations)
 {
@@ -988,6 +1046,7 @@ int main(int argc, char **argv)
                    test_comp_isolated);
     qtest_add_func("hisi_pmcu/tcg/icount-exact", test_icount);
     qtest_add_func("hisi_pmcu/tcg/live-migration", test_migrate);
+    qtest_add_func("hisi_pmcu/tcg/el2-timers", test_el2_timers);
     qtest_add_func("hisi_pmcu/tcg/migrate-changed", test_migrate_changed);
     qtest_add_func("hisi_pmcu/tcg/migrate-often", test_migrate_often);
     qtest_add_func("hisi_pmcu/tcg/pmu-counters", test_pmu_counters);
