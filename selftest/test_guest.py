@@ -209,7 +209,7 @@ class Initrd(Temporary):
         write(self.top, {'guest/x/root/usr/bin/busybox': b'b', 'guest/x/root/usr/bin/perf': b'p',
                          'guest/x/kernel': b'k'})
         write(self.top, {'guest/x/kernel.from': 'trixie 6.12 1 linux-image-6.12'})
-        arch = guest.Arch('x', 'x', 'kernel', 'x', ())
+        arch = guest.Arch('x', 'x', 'kernel', 'x', (), gzip=True)
         with mock.patch.multiple(ui, BUILD=self.top, LOGS=self.top / 'logs'), \
                 mock.patch.dict(guest.ARCHES, x=arch), \
                 mock.patch('guest.elf_needs', lambda path: (None, [])):
