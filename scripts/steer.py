@@ -37,7 +37,7 @@ class Guest:
         self.imcs = {n: f'/machine/{name}/imc' for n, name in numbered('chip', children)
                      if 'imc' in self.properties(f'/machine/{name}')}
         names = self.cmd('query-commands')
-        self.x86 = any(command['name'] == 'query-pmu' for command in names)
+        self.cpus = any(command['name'] == 'query-pmu' for command in names)
 
     def get(self, path, name):
         return self.cmd('qom-get', path=path, property=name)
@@ -48,7 +48,7 @@ class Guest:
     def objects(self):
         """{path: number} of all PMUs, and of CPUs that have properties to set."""
         found = {path: n for n, path in [*self.pmcus.items(), *self.imcs.items()]}
-        if self.x86:
+        if self.cpus:
             found.update({cpu['qom-path']: cpu['cpu-index'] for cpu in self.cmd('query-pmu')
                           if cpu['kind'] == 'emulated'})
         if not found:
@@ -157,8 +157,8 @@ class Row:
 
 def rows(guest):
     """All emulated counters of a guest."""
-    if guest.x86:
-        yield from x86_rows(guest.cmd('query-pmu'))
+    if guest.cpus:
+        yield from cpu_rows(guest.cmd('query-pmu'))
     for n, path in guest.pmcus.items():
         yield Row(f'die {n}', 'records', guest.get(path, 'records'), guest.get(path, 'state'))
         yield Row(f'die {n}', 'run', guest.get(path, 'run'), guest.get(path, 'error'))
@@ -167,10 +167,10 @@ def rows(guest):
         yield from imc_rows(guest, n, path, catalog)
 
 
-def x86_rows(cpus):
+def cpu_rows(cpus):
     for cpu in cpus:
         where = f'CPU {cpu["cpu-index"]}'
-        if cpu['kind'] != 'emulated':
+        if 'counters' not in cpu:
             yield Row(where, 'PMU', cpu['kind'])
         for counter in cpu.get('counters', ()):
             if counter['value'] or counter['state'] == 'counting':

@@ -114,6 +114,20 @@ class Steer(unittest.TestCase):
                 steer.assign(self.guest, ['uav=1', setting])
         self.assertEqual(self.machine.set, [])
 
+    def test_arm(self):
+        """counters of Arm's CPUs with their events; none of those is to be steered"""
+        counter = {'name': 'PMEVCNTR0', 'event': 'LD_RETIRED', 'value': 7, 'state': 'filtered'}
+        self.machine.query_commands = lambda: [{'name': 'query-pmu'}]
+        self.machine.query_pmu = lambda: [
+            {'cpu-index': 0, 'kind': 'emulated-arm', 'qom-path': '/cpu', 'counters': [
+                counter, {**counter, 'name': 'PMEVCNTR1', 'value': 0}]}]
+        guest = steer.Guest(self.machine, '/nonexistent')
+        guest.imcs = {}
+        self.assertEqual(list(steer.rows(guest)), [
+            steer.Row('CPU 0', 'PMEVCNTR0 LD_RETIRED', 7, 'filtered')])
+        with self.assertRaisesRegex(ui.Fail, 'no PMU that can be steered'):
+            guest.objects()
+
     def test_x86(self):
         """general and fixed counters with their events, and metrics as a tree"""
         counter = {'name': 'fixed3', 'event': 'TOPDOWN.SLOTS', 'value': 1000, 'state': 'counting'}
@@ -121,7 +135,7 @@ class Steer(unittest.TestCase):
                 {'cpu-index': 1, 'kind': 'emulated', 'counters': [
                     counter, {**counter, 'name': 'gp0', 'value': 0, 'state': 'disabled'}],
                  'perf-metrics': {'value': 1, 'memory-bound': 20.0, 'retiring': 70.0}}]
-        self.assertEqual(list(steer.x86_rows(cpus)), [
+        self.assertEqual(list(steer.cpu_rows(cpus)), [
             steer.Row('CPU 0', 'PMU', 'off'),
             steer.Row('CPU 1', 'fixed3 TOPDOWN.SLOTS', 1000, 'counting'),
             steer.Row('CPU 1', 'retiring', '70.0 %'), steer.Row('CPU 1', 'memory-bound', '20.0 %')])

@@ -16,6 +16,9 @@
 #include "arm-sysregs.h"
 #include "hisi_pmcu-util.h"
 #include "qemu/bswap.h"
+#include "qobject/qdict.h"
+#include "qobject/qlist.h"
+#include "qobject/qnum.h"
 
 #define COUNTERS        31
 
@@ -1054,6 +1057,167 @@ static void test_pmcu(const void *args)
     qtest_quit(p.qts);
 }
 
+/* A row of query-pmu, by its place: PMCCNTR comes first */
+static const QDict *query_row(const QDict *rsp, unsigned cpu, unsigned row)
+{
+    const QListEntry *e = qlist_first(qdict_get_qlist(rsp, "return"));
+
+    for (; cpu; cpu--) {
+        e = qlist_next(e);
+    }
+    e = qlist_first(qdict_get_qlist(qobject_to(QDict, qlist_entry_obj(e)),
+                                    "counters"));
+    for (; row; row--) {
+        e = qlist_next(e);
+    }
+    return qobject_to(QDict, qlist_entry_obj(e));
+}
+
+static QDict *query_pmu(const Pmcu *p)
+{
+    return qtest_qmp(p->qts, "{ 'execute': 'query-pmu' }");
+}
+
+static uint64_t query_value(const QDict *row)
+{
+    return qnum_get_uint(qobject_to(QNum, qdict_get(row, "value")));
+}
+
+static void check_state(const QDict *row, const char *name, const char *state,
+                        const char *event)
+{
+    g_assert_cmpstr(qdict_get_str(row, "name"), ==, name);
+    g_assert_cmpstr(qdict_get_str(row, "state"), ==, state);
+    g_assert_cmpstr(qdict_get_str(row, "event"), ==, event);
+}
+
+/* The monitor has what the guest reads. */
+static void check_query(const Pmcu *p)
+{
+    QDict *rsp = query_pmu(p);
+    g_autofree char *text = qtest_hmp(p->qts, "info pmu");
+
+    for (int i = 0; i <= COUNTERS; i++) {
+        const QDict *row = query_row(rsp, 0, i);
+        uint64_t bit = i ? 1U << (i - 1) : 1U << 31;
+        uint64_t value = guest_read(p, 0, i ? PMEVCNTR_EL0(i - 1)
+                                            : PMCCNTR_EL0);
+        uint64_t type = guest_read(p, 0, i ? PMEVTYPER_EL0(i - 1)
+                                           : PMCCFILTR_EL0);
+        bool over = guest_read(p, 0, PMOVSSET_EL0) & bit;
+        bool irq = guest_read(p, 0, PMINTENSET_EL1) & bit;
+        g_autofree char *line = g_strdup_printf(
+            "%-10s 0x%016" PRIx64 "%s 0x%08x %-20s %s  no: PMCNTEN\r\n",
+            qdict_get_str(row, "name"), value, over ? "!" : " ",
+            (int)qdict_get_int(row, "evtyper"), qdict_get_str(row, "event"),
+            irq ? "int" : "   ");
+
+        g_assert_cmphex(query_value(row), ==, value);
+        g_assert_cmphex(qdict_get_int(row, "evtyper"), ==,
+                        i ? type : type | EV_CPU_CYCLES);
+        g_assert_cmpint(qdict_get_bool(row, "overflow"), ==, over);
+        g_assert_cmpint(qdict_get_bool(row, "interrupt"), ==, irq);
+        g_assert_nonnull(strstr(text, line));
+    }
+    check_state(query_row(rsp, 1, 1), "PMEVCNTR0", "disabled", "SW_INCR");
+    qobject_unref(rsp);
+}
+
+/* A CPU that counts: the monitor shows it, and the CPU does not notice */
+static void test_query(const void *args)
+{
+    static const struct {
+        uint32_t type;
+        const char *state, *event;
+    } rows[] = {
+        { INST_RETIRED | FILTER_NSH, "counting", "INST_RETIRED" },
+        { LD_RETIRED | FILTER_NSH, "counting", "LD_RETIRED" },
+        { L2D_CACHE | FILTER_NSH, "no-event", "r16" },
+        { INST_RETIRED, "filtered", "INST_RETIRED" },
+        /* From MDCR_EL2.HPMN on */
+        { INST_RETIRED | FILTER_NSH, "global-disabled", "INST_RETIRED" },
+    };
+    const uint64_t turns = 2000000, wrap = 1ULL << 32;
+    g_autofree char *more = g_strdup_printf("%s -M virtualization=on -smp 2",
+                                            (const char *)args);
+    Pmcu p = events_init(more);
+    g_autofree char *cpu = pmcu_find_device(p.qts, "max-arm-cpu", 0);
+    uint32_t insns[ARRAY_SIZE(work) + 3] = {
+        INSN_COUNTERS_MASK, INSN_COUNT_ON
+    };
+    const uint64_t left = GUEST_MAILBOX(0) + 0x3000;
+    unsigned counting = 0;
+    QDict *rsp;
+
+    memcpy(&insns[2], work, sizeof(work));
+    insns[2 + 3] = 0xf9000060;  /* str x0, [x3], the turns that are left */
+    insns[ARRAY_SIZE(insns) - 2] = INSN_COUNT_OFF;
+    insns[ARRAY_SIZE(insns) - 1] = INSN_RET;
+    qtest_irq_intercept_out_named(p.qts, cpu, "pmu-interrupt");
+    guest_write(&p, 0, PMCR_EL0, PMCR_E | PMCR_LC);
+    guest_write(&p, 0, MDCR_EL2, 4);
+    for (int i = 0; i < ARRAY_SIZE(rows); i++) {
+        guest_write(&p, 0, PMEVTYPER_EL0(i), rows[i].type);
+    }
+    guest_write(&p, 0, PMEVCNTR_EL0(1), wrap - turns);
+    guest_write(&p, 0, PMINTENSET_EL1, 2);
+
+    qtest_writeq(p.qts, left, turns);
+    guest_start(&p, 0, turns, insns, ARRAY_SIZE(insns));
+    while (qtest_readq(p.qts, GUEST_MAILBOX(0) + GUEST_FN)) {
+        uint64_t from = turns - qtest_readq(p.qts, left), to, count;
+        const QDict *loads;
+
+        rsp = query_pmu(&p);
+        to = turns - qtest_readq(p.qts, left);
+        count = query_value(query_row(rsp, 0, 1));
+        g_assert_cmpint(count, >=, 7 * from);
+        g_assert_cmpint(count, <=, 7 * (to + 2));
+        loads = query_row(rsp, 0, 2);
+        g_assert_cmpint(qdict_get_bool(loads, "overflow"), ==,
+                        query_value(loads) >= wrap);
+        counting += g_str_equal(qdict_get_str(loads, "state"), "counting");
+        qobject_unref(rsp);
+    }
+    g_assert_cmpint(counting, >, 0);
+    g_assert_true(qtest_get_irq(p.qts, 0));
+    /* ADD, and the instruction that ends it */
+    g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(0)), ==, 7 * turns + 2);
+    g_assert_cmphex(guest_read(&p, 0, PMEVCNTR_EL0(1)), ==, wrap + turns);
+    g_assert_cmphex(guest_read(&p, 0, PMOVSSET_EL0), ==, 2);
+    check_query(&p);
+
+    guest_start(&p, 0, 1ULL << 40, insns, ARRAY_SIZE(insns));
+    while (qtest_readq(p.qts, left) <= turns) {
+        g_usleep(1000);
+    }
+    rsp = query_pmu(&p);
+    check_state(query_row(rsp, 0, 0), "PMCCNTR", "disabled", "CPU_CYCLES");
+    for (int i = 0; i < ARRAY_SIZE(rows); i++) {
+        g_autofree char *name = g_strdup_printf("PMEVCNTR%d", i);
+
+        check_state(query_row(rsp, 0, i + 1), name, rows[i].state,
+                    rows[i].event);
+    }
+    qobject_unref(rsp);
+    qtest_quit(p.qts);
+}
+
+static void test_query_none(void)
+{
+    Pmcu p = guest_init("-accel tcg -cpu max,pmu=off -M pmcu=off");
+    QDict *rsp = query_pmu(&p);
+    const QList *list = qdict_get_qlist(rsp, "return");
+    g_autofree char *text = qtest_hmp(p.qts, "info pmu");
+
+    g_assert_cmpint(qlist_size(list), ==, 1);
+    g_assert_cmpstr(qdict_get_str(qobject_to(QDict, qlist_peek((QList *)list)),
+                                  "kind"), ==, "off");
+    g_assert_cmpstr(text, ==, "CPU 0: no PMU\r\n");
+    qobject_unref(rsp);
+    qtest_quit(p.qts);
+}
+
 #include "arm-pmu-random.c.inc"
 
 int main(int argc, char **argv)
@@ -1095,5 +1259,10 @@ int main(int argc, char **argv)
     qtest_add_data_func("arm-pmu-events/pmcu/mttcg", modes[0].args, test_pmcu);
     qtest_add_data_func("arm-pmu-events/pmcu/icount", modes[2].args,
                         test_pmcu);
+    qtest_add_data_func("arm-pmu-events/query/mttcg", modes[0].args,
+                        test_query);
+    qtest_add_data_func("arm-pmu-events/query/icount", modes[2].args,
+                        test_query);
+    qtest_add_func("arm-pmu-events/query/none", test_query_none);
     return g_test_run();
 }

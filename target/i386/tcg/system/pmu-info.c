@@ -69,26 +69,26 @@ static void pmu_info_end(X86CPU *cpu, PMUShadow *s)
     }
 }
 
-static X86PmuCounterState pmu_info_state(X86CPU *cpu, unsigned counter,
-                                         const X86PmuCounter *info, bool on)
+static PmuCounterState pmu_info_state(X86CPU *cpu, unsigned counter,
+                                      const X86PmuCounter *info, bool on)
 {
     CPUX86State *env = &cpu->env;
     bool user = env->hflags & HF_CPL_MASK;
 
     if (!on || (!info->os && !info->usr)) {
-        return X86_PMU_COUNTER_STATE_DISABLED;
+        return PMU_COUNTER_STATE_DISABLED;
     }
     if (!(env->msr_global_ctrl & x86_pmu_bit(counter))) {
-        return X86_PMU_COUNTER_STATE_GLOBAL_DISABLED;
+        return PMU_COUNTER_STATE_GLOBAL_DISABLED;
     }
     if (env->msr_global_status & PMU_STATUS_CTR_FRZ) {
-        return X86_PMU_COUNTER_STATE_FROZEN;
+        return PMU_COUNTER_STATE_FROZEN;
     }
     if (cpu->pmu->config[counter].event->source == SOURCE_NONE) {
-        return X86_PMU_COUNTER_STATE_NO_EVENT;
+        return PMU_COUNTER_STATE_NO_EVENT;
     }
-    return (user ? info->usr : info->os) ? X86_PMU_COUNTER_STATE_COUNTING
-                                         : X86_PMU_COUNTER_STATE_FILTERED;
+    return (user ? info->usr : info->os) ? PMU_COUNTER_STATE_COUNTING
+                                         : PMU_COUNTER_STATE_FILTERED;
 }
 
 static X86PmuCounter *pmu_info_counter(X86CPU *cpu, unsigned counter)
@@ -225,28 +225,28 @@ static void pmu_info_fill(CPUState *cs, run_on_cpu_data data)
     pmu_info_end(cpu, &shadow);
 }
 
-static X86PmuKind pmu_info_kind(X86CPU *cpu)
+static PmuKind pmu_info_kind(X86CPU *cpu)
 {
     if (!cpu->enable_pmu) {
-        return X86_PMU_KIND_OFF;
+        return PMU_KIND_OFF;
     } else if (!tcg_enabled()) {
-        return X86_PMU_KIND_ACCELERATOR;
+        return PMU_KIND_ACCELERATOR;
     }
-    return cpu->pmu ? X86_PMU_KIND_EMULATED : X86_PMU_KIND_UNSUPPORTED;
+    return cpu->pmu ? PMU_KIND_EMULATED : PMU_KIND_UNSUPPORTED;
 }
 
-X86PmuInfoList *qmp_query_pmu(Error **errp)
+PmuInfoList *qmp_query_pmu(Error **errp)
 {
-    X86PmuInfoList *list = NULL, **tail = &list;
+    PmuInfoList *list = NULL, **tail = &list;
     CPUState *cs;
 
     CPU_FOREACH(cs) {
-        X86PmuInfo *info = g_new0(X86PmuInfo, 1);
+        PmuInfo *info = g_new0(PmuInfo, 1);
 
         info->cpu_index = cs->cpu_index;
         info->qom_path = object_get_canonical_path(OBJECT(cs));
         info->kind = pmu_info_kind(X86_CPU(cs));
-        if (info->kind == X86_PMU_KIND_EMULATED) {
+        if (info->kind == PMU_KIND_EMULATED) {
             run_on_cpu(cs, pmu_info_fill,
                        RUN_ON_CPU_HOST_PTR(&info->u.emulated));
         }
@@ -291,18 +291,18 @@ static const char *pmu_info_why(const X86PmuEmulated *pmu,
                                 const X86PmuCounter *c)
 {
     switch (c->state) {
-    case X86_PMU_COUNTER_STATE_COUNTING:
+    case PMU_COUNTER_STATE_COUNTING:
         return pmu->halted ? "no: halted" : "yes";
-    case X86_PMU_COUNTER_STATE_DISABLED:
+    case PMU_COUNTER_STATE_DISABLED:
         return c->os || c->usr ? "no: EN is clear"
                                : "no: neither OS nor USR";
-    case X86_PMU_COUNTER_STATE_GLOBAL_DISABLED:
+    case PMU_COUNTER_STATE_GLOBAL_DISABLED:
         return "no: GLOBAL_CTRL";
-    case X86_PMU_COUNTER_STATE_FROZEN:
+    case PMU_COUNTER_STATE_FROZEN:
         return "no: frozen";
-    case X86_PMU_COUNTER_STATE_NO_EVENT:
+    case PMU_COUNTER_STATE_NO_EVENT:
         return "no: TCG does not count this event";
-    case X86_PMU_COUNTER_STATE_FILTERED:
+    case PMU_COUNTER_STATE_FILTERED:
         return c->os ? "no: not at CPL 3" : "no: not at CPL 0";
     default:
         g_assert_not_reached();
@@ -375,26 +375,26 @@ static void pmu_info_print(Monitor *mon, const X86PmuEmulated *pmu)
 
 void hmp_info_pmu(Monitor *mon, const QDict *qdict)
 {
-    g_autoptr(X86PmuInfoList) list = qmp_query_pmu(NULL);
-    const X86PmuInfoList *i;
+    g_autoptr(PmuInfoList) list = qmp_query_pmu(NULL);
+    const PmuInfoList *i;
 
     for (i = list; i; i = i->next) {
-        const X86PmuInfo *info = i->value;
+        const PmuInfo *info = i->value;
 
         monitor_printf(mon, "CPU %" PRId64 ": ", info->cpu_index);
         switch (info->kind) {
-        case X86_PMU_KIND_OFF:
+        case PMU_KIND_OFF:
             monitor_printf(mon, "no PMU (pmu=on is not set)\n");
             break;
-        case X86_PMU_KIND_UNSUPPORTED:
+        case PMU_KIND_UNSUPPORTED:
             monitor_printf(mon, "no PMU (TCG has none for this CPU model or "
                            "on this host)\n");
             break;
-        case X86_PMU_KIND_ACCELERATOR:
+        case PMU_KIND_ACCELERATOR:
             monitor_printf(mon, "the PMU is the accelerator's, only those "
                            "of TCG can be shown\n");
             break;
-        case X86_PMU_KIND_EMULATED:
+        case PMU_KIND_EMULATED:
             pmu_info_print(mon, &info->u.emulated);
             break;
         default:

@@ -1,5 +1,5 @@
 /*
- * QMP command about the PMU of x86 CPUs, for QEMUs that have none
+ * QMP command about the PMUs of CPUs, for QEMUs that have none
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -9,7 +9,7 @@
 #include "qemu/osdep.h"
 #include "qapi/qapi-commands-pmu.h"
 
-X86PmuInfoList *qmp_query_pmu(Error **errp)
+PmuInfoList *qmp_query_pmu(Error **errp)
 {
     return NULL;
 }
