@@ -39,6 +39,10 @@ class Upstream(unittest.TestCase):
         self.assertEqual(upstream.compare(stock, ours), (2, [
             't: /two: not ok, ours: ok', 't: /three: ok, ours: is missing', 't: /five: is new, ok']))
         self.assertEqual(upstream.compare(stock, stock), (4, []))
+        ours = {**stock, 'u': {'/four': 'ok', '/qmp/query-pmu': 'ok'}}
+        self.assertEqual(upstream.compare(stock, ours), (4, []))
+        ours['u']['/qmp/query-pmu'] = 'not ok'
+        self.assertEqual(upstream.compare(stock, ours)[1], ['u: /qmp/query-pmu: is new, not ok'])
 
     def test_programs(self):
         """a program of check-tcg is wrong if make says so, also after it has been started"""

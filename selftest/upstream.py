@@ -61,6 +61,7 @@ if re.search('(^| )-machine ({machine})', ' '.join(args)):
     args += '{options}'.split()
 os.execvp('{program}', ['{program}', *args])
 '''
+OUR_CASE = ('ok', 'query-pmu')       # how it ends; qmp-cmd-test has one for each command
 
 
 def without_kvm(*command):
@@ -93,7 +94,7 @@ def meson(kind, suite, tests):
         'pyvenv/bin/meson', 'test', '--no-rebuild', '--suite', suite, '--num-processes', '2',
         '--timeout-multiplier', '4', '--quiet', '--wrapper', shlex.join(without_kvm()), *tests])
     found = {}
-    log = qemu.folder(kind) / 'meson-logs/testlog.json'
+    log = qemu.folder(kind) / 'meson-logs/testlog-unshare.json'      # named after the wrapper
     for line in log.read_text(errors='replace').splitlines():
         test = json.loads(line)
         name = test['name'].rpartition(' / ')[2]
@@ -154,8 +155,9 @@ def without_pmcu(dsdt):
 def acpi(kind, _, __):
     """{target: {case: how it ended}} of bios-tables-test; with our options if it is our kind.
 
-    A table that is not the one that QEMU expects ends the test.  So each case runs alone; one that
-    fails for nothing but the PMCUs in the DSDT is right.
+    Tables that are not those that QEMU expects end the test.  So each case runs alone; one that
+    fails for nothing but the PMCUs in the DSDT is right.  On both, Debian's firmware puts something
+    elsewhere than in the expected SSDTs of memhp and dimmpxm.
     """
     folder, found = qemu.folder(kind), {}
     for name in ('edk2-aarch64-code.fd', 'edk2-arm-vars.fd'):
@@ -165,25 +167,29 @@ def acpi(kind, _, __):
         with open(flash, 'ab') as file:
             file.truncate(64 << 20)
     for target in OPTIONS:
-        names = tests_with_options(kind, 'bios-tables-test', target, '-l')[0]
         found[target] = {}
-        for case in re.findall(rf'^/{target}/\S+', names, re.M):
+        names = re.findall(rf'^/{target}/\S+', tests_with_options(
+            kind, 'bios-tables-test', target, '-l')[0], re.M)
+        for case in names:
             with tempfile.TemporaryDirectory() as scratch:
-                text, status = tests_with_options(kind, 'bios-tables-test', target, '-p', case,
-                                                  TMPDIR=scratch)
+                text, status = tests_with_options(
+                    kind, 'bios-tables-test', target,
+                    *(word for name in names if name != case for word in ('-s', name)),
+                    TMPDIR=scratch)
                 other = re.findall(r'Warning! (\w+) binary file mismatch. '
                                    r'Actual \[aml:(.*)\], Expected \[aml:(.*)\]', text)
-                end = cases(text).get(case, f'status {status}')
-                if [name for name, *_ in other] == ['DSDT'] and target == 'aarch64':
-                    have, want = (without_pmcu((folder / path).read_bytes())
-                                  for path in other[0][1:])
-                    other, end = ([], 'ok') if have == want else (other, end)
-                found[target][case] = ' '.join([end, *(name for name, *_ in other)])
+                left = [table for table, *paths in other if target != 'aarch64' or table != 'DSDT' or
+                        len({without_pmcu((folder / path).read_bytes()) for path in paths}) > 1]
+                end = 'ok' if other and not left else cases(text).get(case, f'status {status}')
+                found[target][case] = ' '.join([end, *left])
     return found
 
 
 def compare(stock, ours):
-    """(number of cases that are equal, lines that tell what differs); new tests are ours."""
+    """(number of cases that are equal, lines that tell what differs); new tests are ours.
+
+    So is one case, of a command that qmp-cmd-test finds in QEMU's list of them.
+    """
     equal, lines = 0, []
     for test, want in sorted(stock.items()):
         have = ours.get(test, {})
@@ -192,7 +198,8 @@ def compare(stock, ours):
                 equal += 1
             else:
                 lines.append(f'{test}: {case}: {end}, ours: {have.get(case, "is missing")}')
-        lines += [f'{test}: {case}: is new, {have[case]}' for case in have if case not in want]
+        lines += [f'{test}: {case}: is new, {have[case]}' for case in have
+                  if case not in want and (have[case], case.rpartition('/')[2]) != OUR_CASE]
     return equal, lines
 
 
