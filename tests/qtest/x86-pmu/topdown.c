@@ -2752,10 +2752,15 @@ static void make_code(uint64_t start, uint32_t size)
     Shared8 *p = (Shared8 *)start;
     uint32_t i;
 
-    for (i = 0; i < size - 1; i++) {
-        p[i] = i < size - size % 5 ? nop[i % 5] : 0x90;
+    for (i = 0; i < size; i++) {
+        uint8_t byte = i == size - 1 ? 0xc3
+                     : i < size - size % 5 ? nop[i % 5] : 0x90;
+
+        /* Stores to a page with many translated blocks are slow. */
+        if (p[i] != byte) {
+            p[i] = byte;
+        }
     }
-    p[i] = 0xc3;
     block_arg[0] = start;
 }
 
