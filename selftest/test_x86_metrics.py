@@ -42,6 +42,8 @@ done
 for pair in $PAIRS; do
     part "pair $pair"; perf stat -x, -e "{${pair%=*}:u,${pair#*=}:u}" topdown chase 2
 done
+# Groups of events take turns of 4 ms: the program must be long enough for all of them.
+part level3; perf stat -j -M TopdownL1,TopdownL2,TopdownL3 ${MORE:+-e $MORE} topdown loop 60
 part detailed; perf stat -x, -d -d -d topdown chase 2
 part extra; perf stat -x, -e LLC-loads,frontend_retired.any_dsb_miss topdown chase 2
 part named; perf stat -x, -e branch-loads:u,branch-load-misses:u,branches:u,branch-misses:u \
@@ -93,6 +95,15 @@ class Metrics:
                 self.assertEqual(len(share), 8, share)
                 self.assertGreater(share[category], topdown.MOSTLY, share)
 
+    def test_level_3(self):
+        """each event of perf stat -M TopdownL1,TopdownL2,TopdownL3 opens, and has its turn
+
+        toplev of pmu-tools measures its levels 1 to 3 with the same events.
+        """
+        found = [json.loads(line) for line in self.parts['level3'] if '"counter-value"' in line]
+        self.assertGreater(len(found), 60, self.parts['level3'])
+        self.assertEqual([e['event'] for e in found if e['counter-value'].startswith('<')], [])
+
     def test_stalls(self):
         """stalls of memory are not more than all stalls, nor these more than cycles"""
         for name in self.mostly:
@@ -130,9 +141,9 @@ class Metrics:
         self.assertEqual(found[1], 0)
 
 
-def script(pairs):
+def script(pairs, more=''):
     known = ' '.join(f'{name}={event}' for name, event in pairs.items())
-    return f"WANTED='{WANTED}' PAIRS='{known}'\n{Metrics.script}"
+    return f"WANTED='{WANTED}' PAIRS='{known}' MORE={more}\n{Metrics.script}"
 
 
 class Icelake(Metrics, TopDown):
@@ -144,4 +155,5 @@ class Icelake(Metrics, TopDown):
 class Sapphire(Metrics, TopDown):
     cpu = 'SapphireRapids,pmu=on,pmu-model=precise'
     pairs = {**PAIRS, 'L1-icache-load-misses': 'l2_rqsts.all_code_rd'}
-    script = script(pairs)
+    # toplev's, but not perf's
+    script = script(pairs, 'exe_activity.2_3_ports_util,idq.ms_cycles_any,rs.empty_resource')
