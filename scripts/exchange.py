@@ -29,8 +29,7 @@ ip route add default via 10.0.2.2
 echo nameserver 10.0.2.3 > /etc/resolv.conf
 '''
 SSH = '''\
-mkdir -p /dev/pts /etc/dropbear
-mount -t devpts devpts /dev/pts
+mkdir /etc/dropbear
 echo root::0:0:root:/root:/bin/sh > /etc/passwd
 echo /bin/sh > /etc/shells
 chmod 700 /root /root/.ssh

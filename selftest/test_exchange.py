@@ -75,6 +75,7 @@ class Everything(Temporary):
             echo written by the guest > "/mnt/a b/from guest"
             wget -q -O - http://10.0.2.2:{server.server_port}/
             ping -c 1 -w 5 127.0.0.1 | grep received
+            grep -c devpts /proc/mounts
             mkdir -p /root/out/sub; ln -s sub /root/out/link
             echo kept > /root/out/sub/file; chmod 750 /root/out/sub/file
             echo alone > /root/single
@@ -104,9 +105,9 @@ class Everything(Temporary):
             status, lines = functional.in_guest(
                 script, name, hear=hear, files={'/opt/in': folder}, net=True, ssh=True, gdb=True,
                 shares={'/mnt/a b': str(shared)}, gets=gets)
-        self.assertEqual((status, lines[:5]), (3, [
+        self.assertEqual((status, lines[:6]), (3, [
             'tool runs', 'written by the host', 'a page of the host',
-            '1 packets transmitted, 1 packets received, 0% packet loss', 'wait']))
+            '1 packets transmitted, 1 packets received, 0% packet loss', '1', 'wait']))
         self.assertEqual((shared / 'from guest').read_text(), 'written by the guest\n')
         self.assertEqual((self.top / 'one').read_text(), 'alone\n')
         kept = self.top / 'got/sub/file'

@@ -51,7 +51,6 @@ for program in 'ls -l /' chaos '/usr/bin/tar -cvf /dev/null /etc'; do
     rm -r /tmp/rr
 done
 part watch
-busybox ip link set lo up       # rr and gdb talk over TCP
 rr record history
 rr replay -d /usr/bin/gdb << EOF
 set confirm off
