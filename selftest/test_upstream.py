@@ -52,7 +52,7 @@ class Upstream(unittest.TestCase):
     def test_options(self):
         """only an emulator that starts one of these machines gets our options"""
         script = ui.BUILD / 'upstream-test.sh'
-        machine, options = upstream.OPTIONS['x86_64']
+        machine, _, options = upstream.OPTIONS['x86_64']
         ui.write(script, upstream.WITH_OPTIONS.format(machine=machine, options=options,
                                                       program='echo'))
         for args, more in (('-machine pc-q35-10.0,accel=tcg -m 1', True), ('-machine none', False),
@@ -72,12 +72,22 @@ class Upstream(unittest.TestCase):
         self.assertEqual(told, '-k a b\n')
 
     def test_without_pmcu(self):
-        """of a DSDT, the PMCUs alone are cut out, whatever else is in their scope"""
+        """of a DSDT, the PMCUs alone are left out, of a MADT the MPIDRs, of others nothing"""
         pmcu = b'\x5b\x82\x47\x02PMC0' + bytes(33)      # 0x27 bytes, with the length's own
-        self.assertEqual(upstream.without_pmcu(b'DSDT..\x10\x47\x09_SB_one' + pmcu + pmcu + b'two'),
-                         upstream.without_pmcu(b'DSDT--\x10\x0b_SB_onetwo'))
-        self.assertNotEqual(upstream.without_pmcu(b'_SB_one' + pmcu + b'\0two'),
-                            upstream.without_pmcu(b'_SB_onetwo'))
+        dsdt = b'_SB_onetwo'
+        for other, same in ((b'DSDT..\x10\x47\x09_SB_one' + pmcu + pmcu + b'two', True),
+                            (b'_SB_one' + pmcu + b'\0two', False)):
+            self.assertEqual(upstream.without_pmcu('DSDT', other) ==
+                             upstream.without_pmcu('DSDT', dsdt), same)
+            self.assertNotEqual(upstream.without_pmcu('SSDT', other),
+                                upstream.without_pmcu('SSDT', dsdt))
+        madt = bytes(44) + b'\x0c\x04ab' + b'\x0b\x52' + bytes(80)
+        for at, same in ((0, True), (46, False), (44 + 4 + 67, False), (44 + 4 + 68, True),
+                         (44 + 4 + 75, True), (44 + 4 + 76, False)):
+            other = bytearray(madt)
+            other[at] = 1
+            self.assertEqual(upstream.without_pmcu('APIC', bytes(other)) ==
+                             upstream.without_pmcu('APIC', madt), same, at)
 
 
 if __name__ == '__main__':
