@@ -911,12 +911,15 @@ static void test_filter(void)
 }
 
 /*
- * What goes to EL2 is a trap, and no exception that is taken locally.
- * EXC_RETURN counts at EL2, where the return to EL1 is executed.
+ * What goes to EL2 is a trap, and no exception that is taken locally. Neither a
+ * breakpoint nor a watchpoint is an abort. EXC_RETURN counts at EL2, where the
+ * return to EL1 is executed.
  */
 static void test_traps(void)
 {
-    enum { HCR_VM = 1, HCR_TSC = 1 << 19 };
+    enum { HCR_VM = 1, HCR_TSC = 1 << 19, MDSCR_DEBUG = 1 << 15 | 1 << 13 };
+    /* At EL1: at the first instruction; an access of 8 bytes */
+    enum { BREAK = 0xf << 5 | 3, WATCH = 0xff << 5 | 3 << 3 | 3 };
     const uint64_t hcr_rw = 1ULL << 31, mdcr_tpm = 1 << 6;
     /* A block of 1 GiB for the RAM: valid, all memory attributes, AF, S2AP */
     const uint64_t table = RAM_BASE + 0x400000, block = RAM_BASE | 0x4fd;
@@ -926,6 +929,7 @@ static void test_traps(void)
         uint32_t insn;
         uint16_t event;
         uint64_t hcr, mdcr, vttbr;
+        uint32_t bcr, wcr;
     } traps[] = {
         { 0xd503201f /* nop, and HVC */, EXC_HVC, 0, 0 },
         { 0xd53b9c01 /* mrs x1, pmcr_el0 */, EXC_TRAP_OTHER, 0, mdcr_tpm },
@@ -934,13 +938,15 @@ static void test_traps(void)
         { 0xd503201f /* nop */, EXC_TRAP_PABORT, HCR_VM, 0, table + 0x1000 },
         { 0xf9400041 /* ldr x1, [x2] */, EXC_TRAP_DABORT, HCR_VM, 0, table },
         { 0xf9400041 /* ldr x1, [x2] */, EXC_DABORT, 0, 0 },
+        { 0xd503201f /* nop */, EXC_UNDEF, .bcr = BREAK },
+        { 0xf9400041 /* ldr x1, [x2] */, EXC_UNDEF, .wcr = WATCH },
     };
     static const uint32_t enter[] = {
         0x91400661,     /* add     x1, x19, #0x1000 */
         0xd51cc001,     /* msr     vbar_el2, x1 */
         0xd518c001,     /* msr     vbar_el1, x1 */
         0xd51c4020,     /* msr     elr_el2, x0 */
-        0xd28078a2,     /* mov     x2, #0x3c5 */
+        0xd28038a2,     /* mov     x2, #0x1c5: not D */
         0xd51c4002,     /* msr     spsr_el2, x2 */
         0xd2c20002,     /* mov     x2, #0x100000000000 */
         INSN_COUNTERS_MASK,
@@ -959,6 +965,10 @@ static void test_traps(void)
               ARRAY_SIZE(leave_el1));
     qtest_writeq(p.qts, table + 8, block);
     guest_write(&p, 0, VTCR_EL2, vtcr);
+    guest_write(&p, 0, OSLAR_EL1, 0);
+    guest_write(&p, 0, MDSCR_EL1, MDSCR_DEBUG);
+    guest_write(&p, 0, DBGBVR0_EL1, el1_code);
+    guest_write(&p, 0, DBGWVR0_EL1, 0x100000000000);
     for (int i = 0; i < ARRAY_SIZE(traps); i++) {
         const uint32_t code[] = { traps[i].insn, 0xd4000002 /* hvc #0 */ };
 
@@ -966,6 +976,8 @@ static void test_traps(void)
         guest_write(&p, 0, VTTBR_EL2, traps[i].vttbr);
         guest_write(&p, 0, HCR_EL2, hcr_rw | traps[i].hcr);
         guest_write(&p, 0, MDCR_EL2, COUNTERS | traps[i].mdcr);
+        guest_write(&p, 0, DBGBCR0_EL1, traps[i].bcr);
+        guest_write(&p, 0, DBGWCR0_EL1, traps[i].wcr);
         for (int e = EXC_UNDEF; e <= EXC_TRAP_FIQ; e++) {
             guest_write(&p, 0, PMEVTYPER_EL0(e - EXC_UNDEF), e);
             guest_write(&p, 0, PMEVCNTR_EL0(e - EXC_UNDEF), 0);

@@ -22,6 +22,10 @@
 #define SPSR_EL0_32     0x1d0
 #define SPSR_EL0_T32    0x1f0
 
+#define DBGBVR0_EL1     0x100080
+#define DBGBCR0_EL1     0x1000a0
+#define DBGWVR0_EL1     0x1000c0
+#define DBGWCR0_EL1     0x1000e0
 #define MDSCR_EL1       0x100240
 #define OSLAR_EL1       0x101080
 #define ID_AA64PFR1_EL1 0x180420

@@ -1790,6 +1790,9 @@ static uint32_t latch_program[] = {
 #define P9_INST         0x20
 #define NON_IDLE_INST   0x28
 #define P9_NTHRD_INST(n) (0x118 + ((n) - 1) * 0x40)
+#define P10_RUN_CYC_ST  0x18
+#define P10_RUN_CYC_SMT2 0x58
+#define P10_RUN_CYC_SMT4 0x98
 #define P10_RUN_PURR    0x5a0
 #define P10_RUN_SPURR   0x5e0
 
@@ -2118,6 +2121,12 @@ static void test_repeat(const void *data)
         g_assert_cmpuint(word(qts, PAGE, g->hv_insns), >=,
                          p.times / g->scale);
         g_assert_cmpuint(word(qts, PAGE_OF(1), g->hv_insns), >, 0);
+        /* Each page says that the core has two threads: is in SMT2 mode */
+        for (i = 0; g == P10 && i < 2; i++) {
+            g_assert_cmpuint(word(qts, PAGE_OF(i), P10_RUN_CYC_ST), ==, 0);
+            g_assert_cmpuint(word(qts, PAGE_OF(i), P10_RUN_CYC_SMT2), >, 0);
+            g_assert_cmpuint(word(qts, PAGE_OF(i), P10_RUN_CYC_SMT4), ==, 0);
+        }
         qtest_quit(qts);
     }
     for (i = 0; i < ARRAY_SIZE(first); i++) {
