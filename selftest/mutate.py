@@ -56,7 +56,7 @@ TOKEN = re.compile(r'(?<= )([=!<>+|&-]=|&&|\|\||<<|>>|[<>+&|*-])(?=\s)|\b(true|f
 # Not seen by tests: what is printed or freed; there is one version of streams, and a wrong type of
 # a helper's argument is the compiler's, or the same.
 EXEMPT = re.compile(r'trace_|qemu_log|g_assert|version_id|BUILD_BUG|error_(setg|report|append|pre)|'
-                    r'g_set_error|g_free|g_array_free|unref\(|DEF_HELPER')
+                    r'g_set_error|g_free|g_array_free|unref\(|DEF_HELPER|_description\(')
 
 
 def closing(code, start):
@@ -87,7 +87,8 @@ def mutants(text):
     rows = list(re.finditer(r'^ *(?:\{ |\w+\(|\[\w+\] =)(?:.*,)?([^,;\n]+?)(?:\}|\))?,?$', code, re.M))
     for one, two in zip(rows, rows[1:]):
         (a, b), (c, d) = one.span(1), two.span(1)
-        if one.end() + 1 == two.start() and text[a:b] != text[c:d]:
+        if one.end() + 1 == two.start() and text[a:b] != text[c:d] and \
+                all(closing(f'({text[i:j]})', 0) == j - i + 1 for i, j in ((a, b), (c, d))):
             yield a, d, text[c:d] + text[b:c] + text[a:b]
 
 
@@ -140,39 +141,40 @@ class Runner:
     def __init__(self):
         self.tests, self.found = {}, collections.defaultdict(collections.Counter)
 
-    def prepare(self, name):
-        """The tests of a file, built and measured without a mutant when first asked for."""
-        new = [test for test in tests_of(name) if test not in self.tests]
-        if not new:
-            return [self.tests[test] for test in tests_of(name)]
-        with ui.Step('build and run the tests, unchanged') as step:
-            if not build(*(goal for target, program in new for goal in goals(target, program))):
-                raise ui.Fail('the tests do not compile', "see './pmu build'")
-            for target, program in new:
-                step.update(program)
-                self.tests[target, program] = measured(target, program)
-        return self.prepare(name)
+    def prepare(self, tests):
+        """Some tests, built and measured without a mutant when first asked for."""
+        if new := [test for test in tests if test not in self.tests]:
+            with ui.Step('build and run the tests, unchanged') as step:
+                if not build(*(goal for test in new for goal in goals(*test))):
+                    raise ui.Fail('the tests do not compile', "see './pmu build'")
+                for test in new:
+                    step.update(test[1])
+                    self.tests[test] = measured(*test)
+        return [self.tests[test] for test in tests]
 
-    def judge(self, name, text):
-        """What notices that a file has this text: 'compiler', a case of a test, or ''."""
-        self.prepare(name)
-        original = (SRC / name).read_text()
-        try:
-            (SRC / name).write_text(text)
-            return self.noticed(name)
-        finally:
-            (SRC / name).write_text(original)
-
-    def noticed(self, name):
-        tests = self.prepare(name)
-        for target in dict.fromkeys(test.target for test in tests):
-            mine = [test for test in tests if test.target == target]
-            if not build(*(goal for test in mine for goal in goals(target, test.program))):
-                return 'compiler'
-            if by := self.first_failure(self.packets(name, mine)):
-                self.found[name][by] += 1
-                return by
+    def judge(self, name, text, what):
+        """What notices that a file has this text: 'compiler', a case of a test, or ''. Unit tests
+        come first, since an emulator takes longer to build, then one target after the other."""
+        def order(test):
+            return test[0], test[1].startswith('tests/qtest/')
+        original, all_tests = (SRC / name).read_text(), tests_of(name)
+        for now in dict.fromkeys(map(order, all_tests)):
+            tests = self.prepare([test for test in all_tests if order(test) == now])
+            try:
+                with ui.Step(what):
+                    (SRC / name).write_text(text)
+                    if by := self.noticed(name, tests):
+                        return by
+            finally:
+                (SRC / name).write_text(original)
         return ''
+
+    def noticed(self, name, tests):
+        if not build(*(goal for test in tests for goal in goals(test.target, test.program))):
+            return 'compiler'
+        if by := self.first_failure(self.packets(name, tests)):
+            self.found[name][by] += 1
+        return by
 
     def packets(self, name, tests):
         """Which cases to run in one process: those that found mutants of this file come first,
@@ -243,7 +245,12 @@ def start(target, program, *options, **kw):
 
 
 def measured(target, program):
-    """The test, after a run; a second one if it fails, since a busy host can be the reason."""
+    """The test, after a run; a second one if it fails, since a busy host can be the reason. What
+    was measured is kept beside the program, as long as that is the same."""
+    kept = qemu.folder(KIND) / f'{program}-{target}.times'
+    digest = hashlib.sha1((qemu.folder(KIND) / program).read_bytes()).hexdigest()
+    if kept.exists() and (times := json.loads(kept.read_text())).pop('', '') == digest:
+        return Test(target, program, times)
     for _ in range(2):
         times, last = {}, time.monotonic()
         with start(target, program, stdout=subprocess.PIPE) as child:
@@ -252,6 +259,7 @@ def measured(target, program):
                     times[m[1]] = time.monotonic() - last
                     last = time.monotonic()
             if not child.wait() and times:
+                kept.write_text(json.dumps({'': digest, **times}))
                 return Test(target, program, times)
     raise ui.Fail(f'{program} fails without a mutant', "see './pmu test'")
 
@@ -309,10 +317,9 @@ def main(argv):
                 if unnumbered(what) in same:
                     known[key] = 'equivalent'
                 if key not in known:
-                    runner.prepare(name)
                     live = sum(by[''] for by in tally.values())
-                    with ui.Step(f'mutant {i} of {len(todo)}, {live} live: {what}'):
-                        known[key] = runner.judge(name, text)
+                    known[key] = runner.judge(
+                        name, text, f'mutant {i} of {len(todo)}, {live} live: {what}')
                     print(json.dumps({'key': key, 'by': known[key], 'what': what}), file=log)
                     log.flush()
                 tally[name][known[key]] += known[key] != 'compiler'
