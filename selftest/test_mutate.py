@@ -50,6 +50,11 @@ class Mutate(unittest.TestCase):
         self.assertEqual(self.changed(' ALPHA },\n    { 1, "3 + 4", BETA '),
                          {' BETA },\n    { 1, "3 + 4", ALPHA '})
 
+    def test_rows_of_macros(self):
+        """rows exchange entries with as many brackets that open as that close"""
+        text = '    VMSTATE_BOOL(on, State),\n    VMSTATE_END_OF_LIST()\n'
+        self.assertEqual([m for m in mutate.mutants(text) if '\n' in text[m[0]:m[1]]], [])
+
     def test_left_alone(self):
         """comments, strings and macros are left alone"""
         for text in '5', '7', '==', '3', '+':
@@ -79,6 +84,31 @@ class Mutate(unittest.TestCase):
         test = mutate.Test('x', 'y', {'/a': 5, '/b': 0.5, '/c': 0.9, '/d': 0.8, '/e': 0.7})
         self.assertEqual([cases for _, cases in runner.packets('f.c', [test])],
                          [['/b'], ['/e', '/d'], ['/c'], ['/a']])
+
+    def test_measured(self):
+        """a test is measured once, and again when its program has changed"""
+        with tempfile.TemporaryDirectory() as folder, \
+                mock.patch('qemu.folder', lambda kind: pathlib.Path(folder)):
+            program = pathlib.Path(folder) / 'test'
+            for text, runs in ('', 1), ('', 1), ('# changed', 2):
+                program.write_text(f'#!/bin/sh\necho >>runs\necho ok 1 /a\n{text}\n')
+                program.chmod(0o755)
+                self.assertEqual(list(mutate.measured('x', 'test').cases), ['/a'])
+                self.assertEqual((program.parent / 'runs').read_text(), '\n' * runs)
+
+    def test_steps(self):
+        """unit tests run first, before what qtests need is built; then the file is as it was"""
+        runner, done = mutate.Runner(), []
+        runner.prepare = lambda tests: tests
+        runner.noticed = lambda name, tests: done.append([program for _, program in tests])
+        with tempfile.TemporaryDirectory() as folder, \
+                mock.patch('mutate.SRC', pathlib.Path(folder)), \
+                mock.patch('mutate.tests_of', lambda name: [
+                    ('a', 'tests/unit/u'), ('a', 'tests/qtest/q'), ('p', 'tests/qtest/q')]):
+            (mutate.SRC / 'f.c').write_text('good')
+            self.assertEqual(runner.judge('f.c', 'bad', ''), '')
+            self.assertEqual((mutate.SRC / 'f.c').read_text(), 'good')
+        self.assertEqual(done, [['tests/unit/u'], ['tests/qtest/q'], ['tests/qtest/q']])
 
     def failure(self, script):
         """Of the cases /a, /b and /c of a test that is a shell script"""
