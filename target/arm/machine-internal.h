@@ -16,8 +16,9 @@ extern const VMStateDescription vmstate_arm_pmu_ext;
 extern const VMStateDescription vmstate_arm_el2_timers;
 
 /*
- * Make room for the registers of a CPU with other properties, and say which
- * property of the stream's CPU differs from this one's; false if one does.
+ * Make room for the registers of a CPU with other properties, and let this one
+ * keep those that the stream lacks; say which property of the stream's CPU
+ * differs from this one's; false if one does.
  */
 void arm_cpu_pmu_pre_load(ARMCPU *cpu);
 bool arm_cpu_pmu_same_properties(ARMCPU *cpu);

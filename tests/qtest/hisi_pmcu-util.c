@@ -188,12 +188,17 @@ static bool pmcu_wait_migration(QTestState *qts)
     for (int i = 0; i < 60000; i++) {
         QDict *rsp = qtest_qmp_assert_success_ref(
             qts, "{'execute': 'query-migrate'}");
-        g_autofree char *status = g_strdup(qdict_get_try_str(rsp, "status"));
+        const char *status = qdict_get_try_str(rsp, "status");
+        bool completed = !g_strcmp0(status, "completed");
+        bool failed = !g_strcmp0(status, "failed");
 
+        if (failed) {
+            g_test_message("migration failed: %s",
+                           qdict_get_try_str(rsp, "error-desc"));
+        }
         qobject_unref(rsp);
-        if (status && (!strcmp(status, "completed") ||
-                       !strcmp(status, "failed"))) {
-            return !strcmp(status, "completed");
+        if (completed || failed) {
+            return completed;
         }
         g_usleep(1000);
     }

@@ -146,6 +146,8 @@ void arm_cpu_pmu_pre_load(ARMCPU *cpu)
                                          n);
     cpu->cpreg_vmstate_values = g_renew(uint64_t, cpu->cpreg_vmstate_values, n);
     cpu->cpreg_vmstate_array_len = n;
+    /* Registers that the stream lacks keep their values. */
+    write_cpustate_to_list(cpu, false);
 }
 
 bool arm_cpu_pmu_same_properties(ARMCPU *cpu)
