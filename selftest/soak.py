@@ -112,7 +112,8 @@ def watch(boots, memory):
 
 def main(argv):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('guests', nargs='*', metavar='GUEST', help=', '.join(GUESTS))
+    parser.add_argument('guests', nargs='*', metavar='GUEST',
+                        help=f'{", ".join(GUESTS)} (default: {", ".join(USUAL)})')
     parser.add_argument('--minutes', type=float, default=60)
     opt = parser.parse_args(argv)
     if unknown := set(opt.guests) - set(GUESTS):
