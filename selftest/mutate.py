@@ -53,7 +53,7 @@ OPERATORS = {'==': '!=', '!=': '==', '&&': '||', '||': '&&', '<': '<=', '<=': '<
              'MIN': 'MAX', 'MAX': 'MIN', '++': '--', '--': '++'}
 TOKEN = re.compile(r'(?<= )([=!<>+|&-]=|&&|\|\||<<|>>|[<>+&|*-])(?=\s)|\b(true|false|MIN|MAX)\b|'
                    r'\+\+|--')
-# Not seen by tests: what is printed or freed; there is one version of streams, and a wrong type of
+# Not seen by tests: what is printed or freed; few streams are of another version, and a wrong type of
 # a helper's argument is the compiler's, or the same.
 EXEMPT = re.compile(r'trace_|qemu_log|g_assert|version_id|BUILD_BUG|error_(setg|report|append|pre)|'
                     r'g_set_error|g_free|g_array_free|unref\(|DEF_HELPER|_description\(')

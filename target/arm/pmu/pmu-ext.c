@@ -22,9 +22,6 @@
 /* PMCNTEN, PMINTEN and PMOVS bit of the cycle counter */
 #define PMU_EXT_CYCLES (1U << 31)
 
-/* CPU_CYCLES, which PMCCNTR counts as well */
-#define PMU_EXT_CPU_CYCLES 0x11
-
 /* First counter index above the range that @cfg covers on this CPU */
 static unsigned pmu_ext_end(CPUARMState *env, const ArmPmuExtConfig *cfg)
 {
@@ -101,7 +98,7 @@ bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now)
         env->cp15.c14_pmevtyper[i] =
             cfg->evtyper[i - cfg->first] & PMXEVTYPER_MASK;
         env->cp15.c14_pmevcntr[i] = 0;
-        if (pmu_ext_event(env, i) == PMU_EXT_CPU_CYCLES) {
+        if (pmu_ext_event(env, i) == PMU_CPU_CYCLES) {
             env->cp15.c14_pmevcntr_delta[i] = pmu_ext_cycles_at(env, now);
         } else {
             pmevcntr_op_start(env, i);
@@ -132,7 +129,7 @@ bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now)
 /* The value of an event counter in use at @now */
 static uint64_t pmu_ext_evcntr(CPUARMState *env, unsigned i, int64_t now)
 {
-    if (pmu_ext_event(env, i) != PMU_EXT_CPU_CYCLES) {
+    if (pmu_ext_event(env, i) != PMU_CPU_CYCLES) {
         pmevcntr_op_start(env, i);
     } else if (pmu_counter_enabled(env, i)) {
         return pmu_ext_cycles_at(env, now) - env->cp15.c14_pmevcntr_delta[i];

@@ -16,13 +16,14 @@
 #include "monitor/hmp-target.h"
 #include "monitor/hmp.h"
 #include "monitor/monitor.h"
+#include "pmu-ext.h"
 #include "pmu-internal.h"
 #include "qapi/error.h"
 #include "qapi/qapi-commands-pmu.h"
 #include "system/tcg.h"
 
-#define PMU_INFO_CYCLES     31
-#define PMU_INFO_CPU_CYCLES 0x11
+/* The bit of PMCCNTR in PMCNTEN and so on */
+#define PMU_INFO_CYCLES 31
 
 static const char *pmu_info_event(uint16_t number)
 {
@@ -81,13 +82,11 @@ static ArmPmuCounter *pmu_info_counter(CPUARMState *env, unsigned counter)
     if (counter == PMU_INFO_CYCLES) {
         info->name = g_strdup("PMCCNTR");
         info->value = env->cp15.c15_ccnt;
-        info->evtyper = env->cp15.pmccfiltr_el0 | PMU_INFO_CPU_CYCLES;
+        info->evtyper = env->cp15.pmccfiltr_el0 | PMU_CPU_CYCLES;
     } else {
-        bool wide = cpu_isar_feature(any_pmuv3p5, env_archcpu(env));
-
         info->name = g_strdup_printf("PMEVCNTR%u", counter);
         info->value = extract64(env->cp15.c14_pmevcntr[counter], 0,
-                                wide ? 64 : 32);
+                                arm_pmu_ext_counter_bits(env_archcpu(env)));
         info->evtyper = env->cp15.c14_pmevtyper[counter];
     }
     info->event_number = info->evtyper & PMXEVTYPER_EVTCOUNT;

@@ -13,6 +13,9 @@
 #include "cpregs.h"
 #include "pmu-properties.h"
 
+/* CPU_CYCLES, which PMCCNTR counts as well */
+#define PMU_CPU_CYCLES 0x11
+
 /* Does this counter (31 for PMCCNTR) count in the current state of the CPU? */
 bool pmu_counter_enabled(CPUARMState *env, uint8_t counter);
 
