@@ -7,6 +7,7 @@ Downloads land in the user's cache folder under the names that apt gives them,
 so that nothing is fetched twice; apt's own downloader resumes and verifies them.
 """
 
+import contextlib
 import hashlib
 import os
 import re
@@ -25,6 +26,8 @@ AGAIN = 'the damaged file was removed; run it again to fetch it anew'
 # What apt says if an index has not the size or the sum that is signed: a point release reaches a
 # mirror in parts
 NOT_SIGNED = r'Mirror sync in progress|Hash Sum mismatch'
+# What apt says of a file that the archive lists, but does not have
+NOT_THERE = r' 404 +Not Found'
 # Fetch and check the Release file alone, and keep the indexes that are there
 NO_INDEXES = ['-o', 'Acquire::IndexTargets::deb::Packages::DefaultEnabled=false',
               '-o', 'Acquire::IndexTargets::deb-src::Sources::DefaultEnabled=false',
@@ -42,6 +45,10 @@ def host_archive(folder='/etc/apt'):
                       'supported hosts are Debian 12 and 13')
     # Other vendors' archives have a suite "stable" with a "main", too.
     return max(found, key=lambda uri: 'debian' in uri)
+
+
+class NotThere(ui.Fail):
+    """The archive lists a package, but does not have it."""
 
 
 class Apt:
@@ -83,13 +90,12 @@ class Apt:
         return ui.run(['apt-get', '-q', *args], log='apt.log', what=what, hint=OFFLINE,
                       env=self.env, cwd=self.dir)
 
-    def update(self):
+    def update(self, max_age_days=30):
         """Fetch the package index, if there is none or it is old."""
         with ui.lock(ui.CACHE / 'lock', 'a download'):
-            self._refresh()
+            self._refresh(max_age_days)
 
-    def _refresh(self, max_age_days=30):
-        """update() for those who hold the lock."""
+    def _refresh(self, max_age_days):
         self._configure()
         stamp, wanted = self.dir / 'updated', self._sources(self.suite)
         if stamp.exists() and stamp.read_text() == wanted and \
@@ -105,7 +111,8 @@ class Apt:
                                   'give another one, for example bookworm, trixie-backports or sid')
                 if not re.search(NOT_SIGNED, (ui.LOGS / 'apt.log').read_text()):
                     raise
-                sources = self._update_other_name()
+                sources = self._update_other_name(
+                    f'the index of Debian {self.suite} ({self.arch}) is not the signed one')
         sources.replace(self.dir / 'sources.list')
         stamp.unlink(missing_ok=True)
         ui.write(stamp, wanted)
@@ -125,11 +132,12 @@ class Apt:
                        (self.dir / 'lists').glob(f'*_dists_{suite}_*Release'))
         return dict(re.findall(r'(?m)^(Suite|Codename): *(\S+)$', text))
 
-    def _update_other_name(self):
+    def _update_other_name(self, trouble):
         """While an archive is being updated, a release may still be whole under its other name.
 
-        A mirror that has a new Release file under dists/CODENAME before the indexes that it signs
-        can still have the last point release, signed and complete, under dists/SUITE ("stable").
+        A mirror that has a new Release file under dists/CODENAME before the indexes that it signs,
+        or before the packages that these list, can still have the last point release, signed and
+        complete, under dists/SUITE ("stable").
         """
         names = self._names(self.suite)
         for other in sorted(set(names.values()) - {self.suite}):
@@ -142,9 +150,8 @@ class Apt:
             ui.say(f'the archive is being updated: Debian {self.suite} ({self.arch}) is as the '
                    f'signed index of {other} has it')
             return sources
-        raise ui.Fail(f'the index of Debian {self.suite} ({self.arch}) is not the signed one: '
-                      'the archive is probably being updated', 'run it again in some hours',
-                      ui.LOGS / 'apt.log')
+        raise ui.Fail(f'{trouble}: the archive is probably being updated',
+                      'run it again in some hours', ui.LOGS / 'apt.log')
 
     def closure(self, *names):
         """The packages that installing `names` on an empty system would bring."""
@@ -189,21 +196,33 @@ class Apt:
                 raise
             return have
 
-    def _fetch(self, args, folder, what):
-        """Download what apt-get with these arguments would; returns the files.
+    def _fetch(self, command, names, folder, what):
+        """Download what "apt-get COMMAND NAMES" would; returns the files. For `names`, see fetch().
 
-        If that fails, the index may be older than the archive: once more with a new one.
+        If that fails, the index may be older than the archive: once more with a new one. If the
+        archive lacks what the new one lists, once more with that of the release's other name.
         """
-        with ui.lock(ui.CACHE / 'lock', 'a download'):
-            self._refresh()
-            folder.mkdir(parents=True, exist_ok=True)
-            try:
-                return self._fetch_once(args, folder, what)
-            except ui.Fail:
-                self._refresh(max_age_days=0)
-                return self._fetch_once(args, folder, what)
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(ui.Fail):
+            return self._fetch_once(command, names, folder, what)
+        self.update(max_age_days=0)
+        with contextlib.suppress(NotThere):
+            return self._fetch_once(command, names, folder, what)
+        with ui.lock(ui.CACHE / 'lock', 'a download'), \
+                ui.Step(f'package index of the last Debian {self.suite} ({self.arch})'):
+            sources = self._update_other_name(
+                f'Debian {self.suite} ({self.arch}) lists {what}, but does not have it')
+            sources.replace(self.dir / 'sources.list')
+        return self._fetch_once(command, names, folder, what)
 
-    def _fetch_once(self, args, folder, what):
+    def _fetch_once(self, command, names, folder, what):
+        self.update()
+        if callable(names[0]):
+            names = names[0]()
+        with ui.lock(ui.CACHE / 'lock', 'a download'):
+            return self._download([command, *names], folder, what)
+
+    def _download(self, args, folder, what):
         files = [shlex.split(l) for l in self._apt('--print-uris', *args, what=what)
                  if l.startswith("'")]          # URI, file name, size, checksum
 
@@ -225,16 +244,26 @@ class Apt:
             ui.need_room(folder, total + 10)
             with ui.Step(f'download {what}, {total:.1f} MB',
                          lambda: f'({sum(map(size, todo)) / 1e6:.1f} MB so far)'):
-                ui.run(cmd, 'download.log', f'downloading {what}', OFFLINE, env=self.env)
+                try:
+                    ui.run(cmd, 'download.log', f'downloading {what}', OFFLINE, env=self.env)
+                except ui.Fail:
+                    if re.search(NOT_THERE, (ui.LOGS / 'download.log').read_text()):
+                        raise NotThere(f'the archive lists {what}, but does not have it',
+                                       'run it again in some hours', ui.LOGS / 'download.log')
+                    raise
         return [folder / name for _, name, _, _ in files]
 
     def fetch(self, *names, what=None):
-        """Download packages; returns their .deb files."""
-        return self._fetch(['download', *names], self.debs, what or ' '.join(names))
+        """Download packages; returns their .deb files.
+
+        Instead of names, there may be one function that returns them: it is called again when
+        another index has been taken.
+        """
+        return self._fetch('download', names, self.debs, what or ' '.join(names))
 
     def source(self, package):
         """Download a source package; returns the path of its .dsc."""
-        found = self._fetch(['source', package], ui.CACHE / 'source', f'source of {package}')
+        found = self._fetch('source', [package], ui.CACHE / 'source', f'source of {package}')
         return next(path for path in found if path.suffix == '.dsc')
 
 

@@ -106,17 +106,20 @@ def fetch(arch, where, suite, flavour=''):
     if (where / 'kernel').is_file() and (where / ORIGIN).is_file():
         return
     apt = debian.Apt(suite, arch.debian)
-    package = apt.dependencies(meta(apt, arch, flavour), r'linux-image-\d.*')[0]
-    binary = package.replace('linux-image', 'linux-binary')
-    split = binary in apt.names(binary)
-    [deb] = apt.fetch(binary if split else package,
-                      what=f'kernel of {arch.debian} in Debian {suite}')
+
+    def package():
+        name = apt.dependencies(meta(apt, arch, flavour), r'linux-image-\d.*')[0]
+        binary = name.replace('linux-image', 'linux-binary')
+        return [binary if binary in apt.names(binary) else name]
+
+    [deb] = apt.fetch(package, what=f'kernel of {arch.debian} in Debian {suite}')
+    name, version, _ = deb.name.split('_')
+    release = re.sub(r'^linux-(image|binary)-', '', name)
     with ui.Step(f'unpack the kernel of Debian {suite}'):
         # boot/vmlinu*-RELEASE or usr/lib/modules/RELEASE/vmlinuz
         extract(deb, '*/vmlinu[xz]*', where / 'kernel')
-    modules = package.replace('linux-image', 'linux-modules') if split else package
-    ui.write(where / ORIGIN, ' '.join((suite, package.removeprefix('linux-image-'),
-                                       deb.name.split('_')[1], modules)) + '\n')
+    modules = name.replace('linux-binary', 'linux-modules')
+    ui.write(where / ORIGIN, ' '.join((suite, release, version, modules)) + '\n')
 
 
 def debian_kernel(name, release='', flavour=''):

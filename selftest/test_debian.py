@@ -36,6 +36,14 @@ def main(_):
 ui.main(main)
 '''
 
+CHOOSE = '''
+import sys
+sys.path.insert(0, 'scripts')
+import debian, ui
+apt = debian.Apt('tiny', 'amd64', archive=sys.argv[1], trusted=True)
+ui.main(lambda _: print(*apt.fetch(lambda: [max(apt.names('kernel-'))], what='a kernel')))
+'''
+
 SOURCE = '''
 import functools, sys
 sys.path.insert(0, 'scripts')
@@ -52,6 +60,7 @@ class Download(unittest.TestCase):
         self.addCleanup(self.project.close)
         self.archive = archive.Archive(self.project.top / 'archive')
         self.deb = self.archive.add('tool', '1:2.0', SIZE)
+        self.tool = self.archive.packages['tool']
         self.server = archive.Server(self.archive.root)
         self.addCleanup(self.server.close)
         write(self.project.top, {'host.conf': HOST})
@@ -176,6 +185,40 @@ class Download(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(done.stdout.endswith('/other_1.1_amd64.deb\n'), done.stdout)
         self.assertEqual(self.server.count('Packages'), 1)
+
+    def test_listed_only(self):
+        """a package that the index lists, but the archive lacks: the last release's is taken"""
+        self.archive.index(name='small', suite='small')
+        self.archive.add('tool', '1:2.1', SIZE)         # into the index of tiny
+        newer = self.archive.root / 'pool/tool_1:2.1.deb'
+        newer.rename(newer.with_suffix('.later'))
+        one_line(self, self.fetch(), 1, 'Debian tiny (amd64) lists tool, but does not have it: '
+                 'the archive is probably being updated', 'run it again in some hours')
+        self.archive.index(suite='small')
+        good = self.archive.packages['tool']
+        self.archive.packages['tool'] = good.replace('2.1', '2.0.9')
+        self.archive.index(name='small', suite='small')
+        done = self.fetch()                                             # lacks it, too
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('error: the archive lists tool, but does not have it', done.stderr)
+        self.archive.packages['tool'] = self.tool
+        self.archive.index(name='small', suite='small')
+        self.good(done := self.fetch())
+        self.assertIn('Debian tiny (amd64) is as the signed index of small has it', done.stderr)
+        asked = len(self.server.log)
+        self.good(self.fetch())                                         # and is asked for once
+        self.assertEqual(len(self.server.log), asked)
+
+    def test_names_again(self):
+        """a name that is chosen from the index is chosen again from another index"""
+        self.archive.add('kernel-1')
+        self.archive.index(name='small', suite='small')
+        newer = self.archive.add('kernel-2')
+        self.archive.index(suite='small')
+        newer.unlink()
+        done = self.project.run('-c', CHOOSE, self.server.url)
+        self.assertEqual((done.returncode, done.stderr.count('kernel-2')), (0, 0), done.stderr)
+        self.assertTrue(done.stdout.endswith('/kernel-1_1.0_amd64.deb\n'), done.stdout)
 
     def test_half_updated_archive(self):
         """an index that is not the signed one is refused, with the probable reason"""
