@@ -19,11 +19,14 @@ NAN = re.compile(r'tma_info_inst_mix_ip(arith.*|flop|swpf|pause)$|tma_info_pipel
 # Metrics by what they are made of; those of uncore, power, and floating point are not asked for.
 # As JSON: with -x, a number below 0 looks like none, and a metric of more events than counters
 # is the difference of counts that were not taken at the same time. These have their turn each
-# 4 ms, so that the program must be long enough for all of them, on a fast host, too.
+# 4 ms, so that each part of the program must be long enough for all of them, on a fast host, too:
+# the part that mispredicts, and the part that reads a file, and so misses the caches.
 SCRIPT = r'''
+printf '#!/bin/sh\ntopdown branches 5; busybox sha1sum /bin/busybox; topdown branches 5\n' > /tmp/mix
+chmod +x /tmp/mix
 for metric in $(perf list --raw-dump metric 2> /dev/null | tr ' ' '\n' | grep -E "$WANTED"); do
     part "metric $metric"
-    perf stat -j -o /tmp/stat -M $metric topdown branches 10
+    perf stat -j -o /tmp/stat -M $metric /tmp/mix > /dev/null
     grep -F " $metric\"" /tmp/stat
 done
 '''
