@@ -737,9 +737,13 @@ static void test_off(void)
     unlink(name);
 }
 
-/* A counter goes on where it was, and the stream is that of a PMU without */
+/*
+ * A counter goes on where it was, and the stream is that of a PMU without. One
+ * that is far below its overflow, of 32 or 64 bits, does not overflow.
+ */
 static void test_migrate(void)
 {
+    const uint64_t below = 0xfffffff0f0000000;
     const char *args = "-accel tcg -m 64M";
     Pmcu p = count_init(args);
     g_autofree char *file = NULL;
@@ -747,6 +751,9 @@ static void test_migrate(void)
     uint64_t before;
 
     count_setup(&p, 0, 0, 0);
+    guest_write(&p, 0, PMEVTYPER_EL0(1), EV_INST_RETIRED);
+    guest_write(&p, 0, PMCNTENSET_EL0, 2);
+    guest_write(&p, 0, PMEVCNTR_EL0(1), below);
     guest_write(&p, 0, PMEVCNTR_EL0(0), 1ULL << 40);
     before = guest_read(&p, 0, PMEVCNTR_EL0(0));
     file = pmcu_save(p.qts);
@@ -755,6 +762,8 @@ static void test_migrate(void)
     p = count_init(incoming);
     g_assert_true(pmcu_load(p.qts, file));
     unlink(file);
+    g_assert_cmphex(guest_read(&p, 0, PMOVSSET_EL0), ==, 0);
+    g_assert_cmphex(guest_read(&p, 0, PMEVCNTR_EL0(1)), >, below);
     g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(0)), >, before);
     g_assert_cmpint(guest_call(&p, 0, 1000, count_to, ARRAY_SIZE(count_to)),
                     ==, 2001);
