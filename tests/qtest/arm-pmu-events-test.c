@@ -1261,6 +1261,7 @@ int main(int argc, char **argv)
                         "-accel tcg -icount shift=0,sleep=off -smp 4",
                         test_random);
     qtest_add_func("arm-pmu-events/migrate-often", test_migrate_often);
+    qtest_add_func("arm-pmu-events/back-often", test_back_often);
     qtest_add_func("arm-pmu-events/alone", test_alone);
     qtest_add_func("arm-pmu-events/filter", test_filter);
     qtest_add_func("arm-pmu-events/traps", test_traps);

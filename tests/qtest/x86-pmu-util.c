@@ -262,15 +262,23 @@ char *guest_run_migrating(Guest *g, const char *args, uint32_t command,
 {
     guest_start(g, command, arg, arg2);
     while (*n) {
-        g_autofree char *stream = NULL;
-
         g_usleep(g_test_rand_int_range(0, 30000));
         if (!mailbox(g, MAILBOX_COMMAND)) {
             break;
         }
-        stream = guest_save(g);
-        guest_quit(g);
-        *g = guest_load(g, args, stream);
+        if (args) {
+            g_autofree char *stream = guest_save(g);
+
+            guest_quit(g);
+            *g = guest_load(g, args, stream);
+        } else {
+            g_autofree char *saved = qtest_hmp(g->qts, "savevm s"), *loaded;
+
+            g_usleep(g_test_rand_int_range(0, 60000));
+            loaded = qtest_hmp(g->qts, "loadvm s");
+            g_assert_cmpstr(saved, ==, "");
+            g_assert_cmpstr(loaded, ==, "");
+        }
         --*n;
     }
     wait_for(g, MAILBOX_COMMAND, 0);

@@ -40,7 +40,8 @@ unsigned guest_case_flags(unsigned command);
 
 /*
  * Run a case, and migrate to a new process at random points until it is done
- * or @n, which counts down, is 0. Returns the text of the case.
+ * or @n, which counts down, is 0. Without @args, go back to a snapshot in this
+ * process instead, from some time after it. Returns the text of the case.
  */
 char *guest_run_migrating(Guest *g, const char *args, uint32_t command,
                           uint64_t arg, uint64_t arg2, unsigned *n);

@@ -826,13 +826,13 @@ static void test_same_values(void)
 }
 
 /*
- * Migrate again and again at random points: what the guest counts, and where
- * its interrupts come, is what it is without. The environment variable
- * PMU_MIGRATIONS has the number.
+ * Migrate again and again at random points, or go back to them: what the guest
+ * counts, and where its interrupts come, is what it is without. The environment
+ * variable PMU_MIGRATIONS has the number.
  */
-static void test_migrate_often(const void *data)
+static void check_often(const char *args, bool back)
 {
-    const char *args = data, *number = g_getenv("PMU_MIGRATIONS");
+    const char *number = g_getenv("PMU_MIGRATIONS");
     unsigned n = number ? atoi(number) : 20, none = 0;
     g_autofree char *expect = NULL;
 
@@ -840,7 +840,7 @@ static void test_migrate_often(const void *data)
         /* A new one: what has run before is in caches and predictors. */
         Guest g = guest_init(args, SAPPHIRE_CONFIG | (strstr(args, "precise") ?
                                                       CONFIG_PRECISE : 0));
-        g_autofree char *text = guest_run_migrating(&g, args,
+        g_autofree char *text = guest_run_migrating(&g, back ? NULL : args,
                                                     GUEST_CASE(td_values), 0,
                                                     0, first ? &none : &n);
 
@@ -854,6 +854,25 @@ static void test_migrate_often(const void *data)
             break;
         }
     }
+}
+
+static void test_migrate_often(const void *args)
+{
+    check_often(args, false);
+}
+
+static void test_back_often(const void *args)
+{
+    g_autofree char *disk = NULL, *all = NULL;
+    int fd = g_file_open_tmp("x86-pmu-XXXXXX", &disk, NULL);
+
+    g_assert(fd >= 0);
+    close(fd);
+    g_assert(mkimg(disk, "qcow2", 64));
+    all = g_strdup_printf("%s -drive if=none,format=qcow2,file=%s",
+                          (const char *)args, disk);
+    check_often(all, true);
+    unlink(disk);
 }
 
 static void test_same_values_precise(void)
@@ -1095,6 +1114,11 @@ int main(int argc, char **argv)
     qtest_add_data_func("x86-topdown/migrate/often/precise",
                         PRECISE " -icount shift=1,sleep=off",
                         test_migrate_often);
+    qtest_add_data_func("x86-topdown/back/often/static",
+                        SAPPHIRE LIMIT ",pmu-model=static"
+                        " -icount shift=1,sleep=off", test_back_often);
+    qtest_add_data_func("x86-topdown/back/often/precise",
+                        PRECISE " -icount shift=1,sleep=off", test_back_often);
     add_setups("migrate/freeze", migrate_setups,
                ARRAY_SIZE(migrate_setups), test_migrate_freeze);
     add_setups("migrate/filter", filter_setups, ARRAY_SIZE(filter_setups),
