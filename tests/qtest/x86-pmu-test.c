@@ -257,24 +257,40 @@ static void test_migrate_changed(const void *data)
 
 /*
  * Random programs, in the middle of which the machine migrates again and
- * again: all counts and interrupts are what they are without. The environment
- * variable PMU_MIGRATIONS has the number.
+ * again, or goes back to a snapshot: all counts and interrupts are what they
+ * are without. The environment variable PMU_MIGRATIONS has the number.
  */
-static void test_migrate_often(void)
+static void check_often(const char *args, bool back)
 {
-    const char *args = ICELAKE " -smp 2 -icount shift=1,sleep=off";
     const char *number = g_getenv("PMU_MIGRATIONS");
-    unsigned n = number ? atoi(number) : 20;
+    unsigned n = number ? atoi(number) : back ? 6 : 20;
     Guest g = guest_init(args, 0);
 
     while (n && !g_test_failed()) {
         uint32_t seed = g_test_rand_int();
 
         g_test_message("seed 0x%x, chosen by --seed", seed);
-        g_free(guest_run_migrating(&g, args, GUEST_CASE(random_programs), seed,
-                                   300, &n));
+        g_free(guest_run_migrating(&g, back ? NULL : args,
+                                   GUEST_CASE(random_programs), seed,
+                                   back ? 50 : 300, &n));
     }
     guest_quit(&g);
+}
+
+#define OFTEN ICELAKE " -smp 2 -icount shift=1,sleep=off"
+
+static void test_migrate_often(void)
+{
+    check_often(OFTEN, false);
+}
+
+static void test_back_often(void)
+{
+    g_autofree char *disk = guest_disk();
+    g_autofree char *args = g_strdup_printf(OFTEN GUEST_DISK, disk);
+
+    check_often(args, true);
+    unlink(disk);
 }
 
 /* RESET, and so the start of the other QEMU, leaves GLOBAL_CTRL set. */
@@ -1072,6 +1088,7 @@ int main(int argc, char **argv)
     qtest_add_data_func("x86-pmu/migrate-changed/precise",
                         ICELAKE ",pmu-model=precise", test_migrate_changed);
     qtest_add_func("x86-pmu/migrate-often", test_migrate_often);
+    qtest_add_func("x86-pmu/back-often", test_back_often);
     qtest_add_func("x86-pmu/migrate-zero", test_migrate_zero);
     qtest_add_func("x86-pmu/migrate-pending", test_migrate_pending);
     for (int i = 0; i < ARRAY_SIZE(mismatches); i++) {

@@ -257,6 +257,17 @@ Guest guest_migrate(Guest *g, const char *args)
     return guest_load(g, args, stream);
 }
 
+char *guest_disk(void)
+{
+    g_autofree char *disk = NULL;
+    int fd = g_file_open_tmp("x86-pmu-XXXXXX", &disk, NULL);
+
+    g_assert(fd >= 0);
+    close(fd);
+    g_assert(mkimg(disk, "qcow2", 64));
+    return g_steal_pointer(&disk);
+}
+
 char *guest_run_migrating(Guest *g, const char *args, uint32_t command,
                           uint64_t arg, uint64_t arg2, unsigned *n)
 {

@@ -38,6 +38,10 @@ void guest_add_cases(const char *prefix, unsigned first, unsigned end,
                      void (*fn)(const void *));
 unsigned guest_case_flags(unsigned command);
 
+/* A new disk for snapshots, whose name GUEST_DISK takes */
+#define GUEST_DISK  " -drive if=none,format=qcow2,file=%s"
+char *guest_disk(void);
+
 /*
  * Run a case, and migrate to a new process at random points until it is done
  * or @n, which counts down, is 0. Without @args, go back to a snapshot in this

@@ -863,14 +863,10 @@ static void test_migrate_often(const void *args)
 
 static void test_back_often(const void *args)
 {
-    g_autofree char *disk = NULL, *all = NULL;
-    int fd = g_file_open_tmp("x86-pmu-XXXXXX", &disk, NULL);
+    g_autofree char *disk = guest_disk();
+    g_autofree char *all = g_strdup_printf("%s" GUEST_DISK, (const char *)args,
+                                           disk);
 
-    g_assert(fd >= 0);
-    close(fd);
-    g_assert(mkimg(disk, "qcow2", 64));
-    all = g_strdup_printf("%s -drive if=none,format=qcow2,file=%s",
-                          (const char *)args, disk);
     check_often(all, true);
     unlink(disk);
 }
