@@ -130,6 +130,8 @@ class Archive:
         return [name for name in self.packages[package] if re.fullmatch(pattern, name)]
 
     def fetch(self, name, what):
+        if callable(name):
+            [name] = name()
         self.fetched.append(name)
         write(self.top / name, {**self.packages[name], 'DEBIAN/control':
                                 f'Package: {name}\nVersion: 6.9-1\nArchitecture: all\n'
