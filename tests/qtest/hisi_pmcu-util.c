@@ -27,13 +27,15 @@ static const uint32_t guest_firmware[] = {
     0x91400661,     /*     add     x1, x19, #0x1000 */
     0xd518c001,     /*     msr     vbar_el1, x1 */
     0xd5033fdf,     /*     isb */
-    0xf9400274,     /* 1:  ldr     x20, [x19] */
-    0xb4fffff4,     /*     cbz     x20, 1b */
+    0x14000002,     /*     b       2f */
+    0xd503203f,     /* 1:  yield: to the next CPU, if they take turns */
+    0xf9400274,     /* 2:  ldr     x20, [x19] */
+    0xb4ffffd4,     /*     cbz     x20, 1b */
     0xf9400660,     /*     ldr     x0, [x19, #8] */
     0xd63f0280,     /*     blr     x20 */
     0xf9000a60,     /*     str     x0, [x19, #16] */
     0xf900027f,     /*     str     xzr, [x19] */
-    0x17fffffa,     /*     b       1b */
+    0x17fffffa,     /*     b       2b */
 };
 
 void pmcu_wait_stored(const Pmcu *p, unsigned n)
