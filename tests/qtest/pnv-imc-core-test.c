@@ -1119,7 +1119,7 @@ static void wait_for(QTestState *qts, uint64_t addr)
 {
     unsigned tries;
 
-    for (tries = 0; tries < 30000; tries++) {
+    for (tries = 0; tries < 300000; tries++) {
         if (qtest_readq(qts, addr)) {
             return;
         }

@@ -24,6 +24,7 @@ typedef struct Guest {
     QTestState *qts;
     unsigned boots;
     uint32_t config;                /* MAILBOX_CONFIG */
+    int phase;                      /* that its case waits in, or -1 */
 } Guest;
 
 /* Before the first guest, and after the last one; false if there can be none */

@@ -228,9 +228,13 @@ static void (*make(unsigned n, bool writes))(void)
     return (void (*)(void))start;
 }
 
+static unsigned not_due;
+
 static bool hook(Frame *f)
 {
     if (f->vector == VEC_NMI) {
+        /* It comes with the instruction that overflows the counter */
+        not_due += rdmsr(MSR_A_PMC(sampler)) != 0;
         wrmsr(MSR_A_PMC(sampler), negative(period));
         pmi_acknowledge();
         return true;
@@ -273,6 +277,7 @@ static void run(void (*body)(void))
 {
     apic_write(APIC_LVTPC, LVT_NMI);
     this_cpu()->pmis = 0;
+    not_due = 0;
     this_cpu()->hook = hook;
     user(body, (uintptr_t)data);
     this_cpu()->hook = NULL;
@@ -345,6 +350,11 @@ void case_random_programs(void)
             check_counters(i, sample ? sampler : NO_STEP);
             check("interrupts", i, cpu->pmis,
                   sample ? model.total[INSNS] / period : 0);
+            check("interrupts that were not due", i, not_due, 0);
+            if (sample) {
+                check("rest of the period", i, rdmsr(MSR_A_PMC(sampler)),
+                      negative(period - model.total[INSNS] % period));
+            }
             if (sample && !IS_PRECISE) {
                 check("cycles", i, rdmsr(MSR_FIXED_CTR(1)), cycles);
             } else {
