@@ -103,7 +103,7 @@ def wait_for(condition, what, seconds=60):
     return value
 
 
-def finish(child, seconds=60):
+def finish(child, seconds=300):
     """The outcome of a child process; one that hangs is ended, and fails the test."""
     try:
         out, err = child.communicate(timeout=seconds)

@@ -145,4 +145,4 @@ def tap_lines(lines):
 def pmu(*args, **kw):
     """Run ./pmu as a user does; returns the finished process with its text."""
     return subprocess.run([PMU, *args], capture_output=True, text=True,
-                          stdin=subprocess.DEVNULL, timeout=300, **kw)
+                          stdin=subprocess.DEVNULL, timeout=1200, **kw)

@@ -90,7 +90,7 @@ class Boot(unittest.TestCase):
     def test_hang(self):
         """no user space in time: one line, after the last 10 console lines and an unended one"""
         done = self.boot('for n in $(seq 30); do echo "<line $n>"; done; printf "login: "\n'
-                         f'touch "{self.top}/said"\nexec sleep 1000', 'timeout=1.5')
+                         f'touch "{self.top}/said"\nexec sleep 1000', 'timeout=5')
         one_line(self, done, 1, 'no user space after', '--timeout')
         shown = [l for l in done.stderr.splitlines() if l.startswith('console:')]
         self.assertEqual(shown, [f'console: <line {n}>' for n in range(21, 31)]
@@ -122,7 +122,10 @@ class Boot(unittest.TestCase):
             echo "qemu-system-aarch64: warning: TCG doesn't support requested feature: x" >&2
             echo "qemu-system-aarch64: warning: a real one" >&2
             {UP}echo "@@pmu-exit 0"''')
-        self.assertEqual((done.returncode, done.stderr), (0, 'qemu: warning: a real one\n'))
+        self.assertEqual(done.returncode, 0)
+        # And its progress, if the host is slow
+        self.assertEqual([line for line in done.stderr.splitlines() if not line.startswith('pmu: ')],
+                         ['qemu: warning: a real one'])
         log = (self.project.build / 'logs/boot-arm.log').read_text()
         self.assertIn("TCG doesn't support requested feature: x", log)
 

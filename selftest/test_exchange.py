@@ -80,7 +80,7 @@ class Everything(Temporary):
             echo kept > /root/out/sub/file; chmod 750 /root/out/sub/file
             echo alone > /root/single
             echo wait
-            for n in $(seq 600); do [ -e "/mnt/a b/go on" ] && break; sleep 0.1; done
+            for n in $(seq 3000); do [ -e "/mnt/a b/go on" ] && break; sleep 0.1; done
             exit 3'''
         answers, said = [], io.StringIO()
 

@@ -67,13 +67,13 @@ class Threads(Traced):
         # Each store is behind a load, but not each load before a store
         self.assertGreaterEqual(larx + 4 * self.e('scale'), stcx)
 
-    @part(lambda cls: record('-C 3', 'taskset -c 0 spin idle 2') + '\n'
+    @part(lambda cls: record('-C 3', 'taskset -c 0 spin idle 2') + ' || exit 1\n'
           'perf report -i /tmp/data --stdio -n -s symbol 2>/dev/null | grep Samples: ; '
           'perf script -i /tmp/data -F cpu 2>/dev/null | sort | uniq -c')
     def test_trace_idle(self, lines):
         """trace_imc: a thread that is idle most of the time has few samples"""
         found = [line for line in lines if 'Samples:' in line]
-        number = int(re.search(r'Samples: (\d+)', found[0])[1]) if found else 0
+        number = int(re.search(r'Samples: (\d+)', found[0])[1])
         # Of 20000; there are some, as the kernel does something now and then
         self.assertLess(number, 2000)
 
@@ -99,7 +99,7 @@ class Threads(Traced):
         'kill $pid; wait; true'))
     def test_busy(self, lines):
         """core, thread and trace exclude each other: EBUSY; the nest goes with each"""
-        self.assertIn('busy', '\n'.join(lines).lower())
+        self.assertGreaterEqual('\n'.join(lines).lower().count('busy'), 3, lines)
 
     @part(lambda cls: (
         'for pmu in core thread; do\n'

@@ -84,7 +84,7 @@ class Reset(unittest.TestCase):
                 'echo up\nsleep 1\n'
                 # perf runs the program once it has started the trace.
                 'perf record -q -a -o /tmp/data -e trace_imc/trace_cycles/ -c 1 '
-                "sh -c 'spin two 3 & sleep 1; echo running; wait'\n"
+                "sh -c 'spin two 1; echo running; spin two 3'\n"
                 f'perf stat -x, -C 2 -e core_imc/{USER[machine]}/ taskset -c 2 spin count 100 2>&1',
                 'power', hear, machine=machine, smp=SMP,
                 args=['-action', 'reboot=reset',

@@ -103,14 +103,17 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     def test_lock(self):
         """who waits for another pmu sees what that one is doing"""
         lock = 'ui.lock(ui.BUILD / "lock", "work")'
-        with self.start(f'with {lock}, ui.Step("compile", "7/9"): import time; time.sleep(4)') as one:
+        work = 'import time; [time.sleep(0.01) for _ in iter((ui.BUILD / "go").exists, True)]'
+        with self.start(f'with {lock}, ui.Step("compile", "7/9"): {work}') as one:
             wait_for((self.top / 'lock').exists, 'lock')
             wait_for((self.top / 'lock').read_text, 'progress')
             with self.start(f'with {lock}: print("mine")') as other:
+                said = other.stderr.readline()
+                (self.top / 'go').touch()
                 done = finish(other)
             self.assertEqual(finish(one).returncode, 0)
         self.assertEqual(done.stdout, 'mine\n')
-        self.assertRegex(done.stderr, r'^pmu: waiting for another pmu that is busy with work '
+        self.assertRegex(said, r'^pmu: waiting for another pmu that is busy with work '
                                       r'\(compile 7/9 \[\d+ s\]\) \[\d+ s\]\n')
 
     def test_main(self):

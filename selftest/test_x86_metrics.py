@@ -47,7 +47,7 @@ for pair in $PAIRS; do
 done
 # Groups of events take turns of 4 ms: the program must be long enough for all of them.
 part level3; perf stat -j -M TopdownL1,TopdownL2,TopdownL3 ${MORE:+-e $MORE} topdown loop 60
-part detailed; perf stat -x, -d -d -d topdown chase 2
+part detailed; perf stat -x, -d -d -d sh -c 'sleep 0.01; topdown chase 2'
 part extra; perf stat -x, -e LLC-loads,frontend_retired.any_dsb_miss topdown chase 2
 part named; perf stat -x, -e branch-loads:u,branch-load-misses:u,branches:u,branch-misses:u \
     topdown branches 2
@@ -86,6 +86,8 @@ class Metrics:
         """each metric has a number, but for those that divide by what a guest cannot do"""
         found = metric_values(self.parts)
         self.assertGreater(len(found), 20, found)
+        self.assertEqual([part for part, lines in self.parts.items()
+                          if part.startswith('metric ') and not lines], [])
         self.assertEqual([name for name, value in found.items()
                           if math.isnan(value) and not NAN.match(name)], [])
 

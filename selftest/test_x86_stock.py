@@ -58,7 +58,7 @@ class Stock(unittest.TestCase):
     def ops(self, kind, config, folder):
         log = folder / kind
         subprocess.run([*command(kind, *config), '-boot', 'reboot-timeout=1', '-no-reboot',
-                        '-d', 'op_opt', '-D', log], check=True, capture_output=True, timeout=120)
+                        '-d', 'op_opt', '-D', log], check=True, capture_output=True, timeout=600)
         return NOISE.sub('', log.read_text())
 
     def test_code(self):

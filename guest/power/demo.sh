@@ -10,7 +10,7 @@ echo "of the nest on each of $(ls /sys/firmware/opal/exports | grep -c imc_nest)
 echo 'because no emulator can count them, with a rate of its own for every event and chip:'
 echo
 perf stat -a --per-socket -e nest_phb0_imc/PM_PHB0_CYC/ \
-    -e nest_mcs01_imc/PM_MCS01_128B_RD_DISP_PORT01/ sleep 1 2>&1 | sed -n '/^S/p;/elapsed/p'
+    -e nest_mcs01_imc/PM_MCS01_128B_RD_DISP_PORT01/ sleep 3 2>&1 | sed -n '/^S/p;/elapsed/p'
 
 echo
 echo 'A program of 100 million instructions, counted by the core that it runs on and for itself,'
