@@ -27,7 +27,7 @@ chmod +x /tmp/mix
 for metric in $(perf list --raw-dump metric 2> /dev/null | tr ' ' '\n' | grep -E "$WANTED"); do
     part "metric $metric"
     perf stat -j -o /tmp/stat -M $metric /tmp/mix > /dev/null
-    grep -F " $metric\"" /tmp/stat
+    grep -E "[ \"]$metric\"" /tmp/stat
 done
 '''
 WANTED = (r'^tma_(core_bound|memory_bound|heavy_operations|light_operations|dram_bound|'
