@@ -93,29 +93,27 @@ class Apt:
     def update(self, max_age_days=30):
         """Fetch the package index, if there is none or it is old."""
         with ui.lock(ui.CACHE / 'lock', 'a download'):
-            self._refresh(max_age_days)
-
-    def _refresh(self, max_age_days):
-        self._configure()
-        stamp, wanted = self.dir / 'updated', self._sources(self.suite)
-        if stamp.exists() and stamp.read_text() == wanted and \
-                time.time() - stamp.stat().st_mtime < max_age_days * 86400:
-            return
-        ui.need_room(self.dir, 200)
-        with ui.Step(f'package index of Debian {self.suite} ({self.arch})'):
-            try:
-                sources = self._update(self.suite)
-            except ui.Fail as fail:
-                if f"{self.suite} Release' does not have a Release file" in str(fail):
-                    raise ui.Fail(f"Debian's archive has no suite {self.suite}",
-                                  'give another one, for example bookworm, trixie-backports or sid')
-                if not re.search(NOT_SIGNED, (ui.LOGS / 'apt.log').read_text()):
-                    raise
-                sources = self._update_other_name(
-                    f'the index of Debian {self.suite} ({self.arch}) is not the signed one')
-        sources.replace(self.dir / 'sources.list')
-        stamp.unlink(missing_ok=True)
-        ui.write(stamp, wanted)
+            self._configure()
+            stamp, wanted = self.dir / 'updated', self._sources(self.suite)
+            if stamp.exists() and stamp.read_text() == wanted and \
+                    time.time() - stamp.stat().st_mtime < max_age_days * 86400:
+                return
+            ui.need_room(self.dir, 200)
+            with ui.Step(f'package index of Debian {self.suite} ({self.arch})'):
+                try:
+                    sources = self._update(self.suite)
+                except ui.Fail as fail:
+                    if f"{self.suite} Release' does not have a Release file" in str(fail):
+                        raise ui.Fail(f"Debian's archive has no suite {self.suite}",
+                                      'give another one, for example bookworm, trixie-backports or '
+                                      'sid')
+                    if not re.search(NOT_SIGNED, (ui.LOGS / 'apt.log').read_text()):
+                        raise
+                    sources = self._update_other_name(
+                        f'the index of Debian {self.suite} ({self.arch}) is not the signed one')
+            sources.replace(self.dir / 'sources.list')
+            stamp.unlink(missing_ok=True)
+            ui.write(stamp, wanted)
 
     def _update(self, suite, *options):
         """Fetch the index under dists/`suite`; returns the file that names this source."""

@@ -207,6 +207,17 @@ static bool pmcu_wait_migration(QTestState *qts)
     g_assert_not_reached();
 }
 
+char *pmcu_disk(void)
+{
+    g_autofree char *disk = NULL;
+    int fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &disk, NULL);
+
+    g_assert(fd >= 0);
+    close(fd);
+    g_assert(mkimg(disk, "qcow2", 64));
+    return g_steal_pointer(&disk);
+}
+
 char *pmcu_save(QTestState *qts)
 {
     g_autofree char *file = NULL;

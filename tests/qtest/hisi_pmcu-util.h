@@ -197,6 +197,9 @@ char *pmcu_find_device(QTestState *qts, const char *type, unsigned nth);
 /* Power a CPU on or off; takes effect with the next system reset */
 void pmcu_power_cpu(QTestState *qts, unsigned cpu, bool on);
 
+/* A new disk for snapshots, in qcow2; returns the name of its file. */
+char *pmcu_disk(void);
+
 /* Migrate a machine to a file; returns the name of the file. */
 char *pmcu_save(QTestState *qts);
 

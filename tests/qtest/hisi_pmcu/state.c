@@ -487,7 +487,6 @@ static void test_snapshot(void)
     g_autofree char *disk = NULL;
     g_autofree char *args = NULL;
     g_autofree char *out = NULL;
-    int fd;
     Pmcu p;
     PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 4 };
 
@@ -495,10 +494,7 @@ static void test_snapshot(void)
         g_test_skip("no qemu-img");
         return;
     }
-    fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &disk, NULL);
-    g_assert(fd >= 0);
-    close(fd);
-    g_assert(mkimg(disk, "qcow2", 64));
+    disk = pmcu_disk();
     args = g_strdup_printf("-m 64M -drive if=none,format=qcow2,file=%s", disk);
     p = pmcu_init_irq(args);
 
