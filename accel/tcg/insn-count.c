@@ -181,36 +181,49 @@ void insn_count_sync(CPUState *cpu, uintptr_t ra)
     }
 }
 
-/* What the words add to a total; the caller holds off writers by @seq */
+/*
+ * What a domain's words, or a copy of them, add to a total. The caller holds
+ * off writers by @seq.
+ */
 static uint64_t insn_count_in_words(CPUState *cpu, unsigned domain,
-                                    unsigned lane)
+                                    const uint64_t *words, unsigned lane)
 {
     const InsnCountOps *ops = insn_count_ops(cpu);
     const InsnCountLane *l = &ops->lane[lane];
 
     if (lane == ops->units) {
         return qatomic_read_i64(&insn_count_state(cpu)->budget[domain]) -
-               insn_count_units(insn_count_get(cpu, domain, 0));
+               insn_count_units(qatomic_read_u64(&words[0]));
     }
-    return extract64(insn_count_get(cpu, domain, l->word), l->shift, l->bits);
+    return extract64(qatomic_read_u64(&words[l->word]), l->shift, l->bits);
 }
 
-/* Some totals of all domains, with what is in the words */
+/*
+ * Some totals of all domains, with what is in the words. Blocks add to the
+ * words at any time: copy these at once, so that the totals are of one moment
+ * however long the host keeps this thread waiting.
+ */
 static void insn_count_look(CPUState *cpu, uint32_t lanes, uint64_t *total)
 {
-    unsigned domains = insn_count_ops(cpu)->domains;
+    const InsnCountOps *ops = insn_count_ops(cpu);
     CPUInsnCount *c = insn_count_state(cpu);
-    unsigned i, seq;
+    uint64_t words[INSN_COUNT_DOMAINS][INSN_COUNT_WORDS];
+    unsigned i, w, seq;
     uint32_t l;
 
     do {
         seq = seqlock_read_begin(&c->seq);
+        for (i = 0; i < ops->domains; i++) {
+            for (w = 0; w < ops->words; w++) {
+                words[i][w] = insn_count_get(cpu, i, w);
+            }
+        }
         for (l = lanes; l; l &= l - 1) {
             unsigned lane = ctz32(l);
 
-            for (i = 0, total[lane] = 0; i < domains; i++) {
+            for (i = 0, total[lane] = 0; i < ops->domains; i++) {
                 total[lane] += qatomic_read_u64(&c->total[i][lane]);
-                total[lane] += insn_count_in_words(cpu, i, lane);
+                total[lane] += insn_count_in_words(cpu, i, words[i], lane);
             }
         }
     } while (seqlock_read_retry(&c->seq, seq));
@@ -253,7 +266,8 @@ uint64_t insn_count_peek(CPUState *cpu, unsigned domain, unsigned lane)
     do {
         seq = seqlock_read_begin(&c->seq);
         sum = qatomic_read_u64(&c->total[domain][lane]);
-        sum += insn_count_in_words(cpu, domain, lane);
+        sum += insn_count_in_words(cpu, domain,
+                                   insn_count_word(cpu, domain, 0), lane);
     } while (seqlock_read_retry(&c->seq, seq));
     return sum;
 }

@@ -255,8 +255,8 @@ void insn_count_set_deadlines(CPUState *cpu, unsigned domain,
  * counting, or another vCPU's turn). Its own thread must be between two blocks,
  * or in the last instruction of a block, which the totals then include. While
  * the vCPU executes, they include all of its current block, which may end
- * early; as words are read one after the other, a later one can include later
- * blocks.
+ * early. They are of the same moment, but for the nanoseconds in which one word
+ * is read after the other: a later one can include later blocks.
  *
  * Other threads must not enable, disable, or set deadlines; async_run_on_cpu()
  * can. The vCPU keeps its old setting until that has run.

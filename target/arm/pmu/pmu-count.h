@@ -74,6 +74,9 @@ typedef struct ARMPmuSlots {
  *         protected by the BQL
  * @topdown: the property "pmu-topdown"
  * @slots: properties of the pipeline, valid with @topdown
+ * @held: totals of the moment of pmu_insn_hold()
+ * @holds: whether pmu_insn_get() uses @held
+ * @held_exact: whether @held is exact, see insn_count_read()
  * @overflow: the counters in use, as the vCPU's thread saw them last
  * @overflows: number of entries of @overflow
  * @due: total of instructions at the deadline that was set last
@@ -90,6 +93,9 @@ typedef struct ARMPmuCount {
     uint64_t shown[PMU_INSN_EVENTS];
     bool topdown;
     ARMPmuSlots slots;
+    uint64_t held[INSN_COUNT_LANES];
+    bool holds;
+    bool held_exact;
     /* One more for PMCCNTR */
     ARMPmuOverflow overflow[PMU_MAX_COUNTERS + 1];
     unsigned overflows;

@@ -23,7 +23,9 @@
  * leaves its current block. So the first window in which a CPU counts
  * instructions lacks the first few, except under -icount. While a vCPU executes
  * code, other threads see up to some hundred instructions fewer than it has
- * executed. The next window counts these instructions.
+ * executed. The next window counts these instructions. All counters of a CPU
+ * start at the same instruction, and stop at the same one, but for a few blocks
+ * that it executes within the nanoseconds in which they are read.
  *
  * Reference: Arm Architecture Reference Manual for A-profile (DDI 0487),
  * "The Performance Monitors Extension" and "Performance Monitors external

@@ -128,22 +128,28 @@ static uint64_t pmu_insn_get(CPUARMState *env, ARMPmuInsnEvent event)
 #ifdef CONFIG_TCG
     CPUState *cs = env_cpu(env);
     ARMPmuCount *c = &env_archcpu(env)->pmu_count;
-    uint64_t total[PMU_LANES], value;
+    uint64_t read[PMU_LANES], *total = read, value;
+    bool exact;
 
-    if (pmu_insn_is_own(cs)) {
+    if (c->holds) {
+        total = c->held;
+        exact = c->held_exact;
+    } else if (pmu_insn_is_own(cs)) {
         insn_count_sync(cs, 0);
-        value = pmu_insn_value(c, event, c->insns.total[0]);
-    } else if (insn_count_read(cs, pmu_insn_events[event].plus |
-                                   pmu_insn_events[event].minus, total)) {
-        value = pmu_insn_value(c, event, total);
+        total = c->insns.total[0];
+        exact = true;
     } else {
+        exact = insn_count_read(cs, pmu_insn_events[event].plus |
+                                    pmu_insn_events[event].minus, total);
+    }
+    value = pmu_insn_value(c, event, total);
+    if (!exact) {
         /*
          * The current block may end early, so do not count it. The lanes that
          * are subtracted are in later words, which are read after the others
          * and so are not older.
          */
-        value = pmu_insn_value(c, event, total) -
-                TCG_MAX_INSNS * pmu_insn_most(c, event);
+        value -= TCG_MAX_INSNS * pmu_insn_most(c, event);
     }
     if ((int64_t)(value - c->shown[event]) > 0) {
         c->shown[event] = value;
@@ -166,6 +172,23 @@ static uint64_t pmu_insn_get(CPUARMState *env, ARMPmuInsnEvent event)
 #endif
 
 #if defined(CONFIG_TCG) && !defined(CONFIG_USER_ONLY)
+
+void pmu_insn_hold(CPUARMState *env)
+{
+    CPUState *cs = env_cpu(env);
+    ARMPmuCount *c = &env_archcpu(env)->pmu_count;
+
+    if (insn_count_available() && !pmu_insn_is_own(cs)) {
+        c->held_exact = insn_count_read(cs, MAKE_64BIT_MASK(0, PMU_LANES),
+                                        c->held);
+        c->holds = true;
+    }
+}
+
+void pmu_insn_release(CPUARMState *env)
+{
+    env_archcpu(env)->pmu_count.holds = false;
+}
 
 /* The words that blocks must count for an event, for insn_count_enable() */
 static unsigned pmu_insn_counted(ARMPmuInsnEvent event)
@@ -452,6 +475,14 @@ const InsnCountOps arm_insn_count_ops = {
 };
 
 #elif !defined(CONFIG_USER_ONLY)
+
+void pmu_insn_hold(CPUARMState *env)
+{
+}
+
+void pmu_insn_release(CPUARMState *env)
+{
+}
 
 void pmu_insn_update(CPUARMState *env)
 {

@@ -158,4 +158,13 @@ static inline void pmu_insn_update(CPUARMState *env)
 void pmu_insn_update(CPUARMState *env);
 #endif
 
+/*
+ * For another thread that reads several counters: until pmu_insn_release(), all
+ * events of instructions have the values of this moment. Without it, the vCPU
+ * executes code between two reads, and much of it if the host lets the reader
+ * wait. The caller keeps the BQL from one to the other.
+ */
+void pmu_insn_hold(CPUARMState *env);
+void pmu_insn_release(CPUARMState *env);
+
 #endif
