@@ -186,10 +186,11 @@ class Status(unittest.TestCase):
 
     def test_bad(self):
         """a failed case, a test that crashes and one that hangs: status 1, each named in the end"""
-        for tap, code, why in (('1..2/ok 1 - x/not ok 2 - y', '', 'a: y: '),
-                               ('1..1/ok 1 - x', 'os.kill(os.getpid(), 9)', 'a: a: error'),
-                               ('1..1/ok 1 - x', 'time.sleep(1000)', 'a: a: timeout')):
-            done, cases = self.outcome([('a', tap, 'unit', 2)], TOY=code)
+        for tap, code, limit, why in (
+                ('1..2/ok 1 - x/not ok 2 - y', '', 60, 'a: y: '),
+                ('1..1/ok 1 - x', 'os.kill(os.getpid(), 9)', 60, 'a: a: error'),
+                ('1..1/ok 1 - x', 'time.sleep(1000)', 5, 'a: a: timeout')):
+            done, cases = self.outcome([('a', tap, 'unit', limit)], TOY=code)
             self.assertEqual(done.returncode, 1)
             self.assertEqual(sorted(cases.values()), ['failure', 'passed'])
             last, total = done.stdout.splitlines()[-2:]

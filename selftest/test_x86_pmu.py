@@ -2,6 +2,7 @@
 """Debian's amd64 kernel, perf and rr on the x86 PMU: each guest runs a script, tests read it."""
 
 import re
+import statistics
 
 import functional
 import guest
@@ -27,8 +28,11 @@ part stat;     perf stat -x, -e '{instructions:u,instructions:k,instructions}' \
                    -e cycles,branches,branch-misses busybox md5sum /init
 part group;    perf stat -x, -e '{instructions,branches}' -e '{cycles,branch-misses}' true
 part all;      perf stat -a -x, -e instructions,cycles -- shares 100
-part many;     perf stat -x, -e branches,branch-misses,cache-references,cache-misses \
-                   -e r11c4,r20c4,r02c4,r08c4,r00c5,r81d0,r82d0,r013c shares 4000
+part many
+for run in 1 2 3; do
+    perf stat -x, -e branches,branch-misses,cache-references,cache-misses \
+        -e r11c4,r20c4,r02c4,r08c4,r00c5,r81d0,r82d0,r013c shares 2000
+done
 part detailed; perf stat -x, -d -d -d topdown chase 2
 part frequency
 perf record -q -a -e cycles -F 1000 -o /tmp/frequency -- shares 4000
@@ -151,13 +155,14 @@ class Thorough(Guest):
     def test_many(self):
         """12 events on 8 counters take turns: each has a count, and its share of the time"""
         found = counts(self.parts['many'])
-        self.assertEqual(len(found), 12, self.parts['many'])
+        self.assertEqual(len(found), 3 * 12, self.parts['many'])
         for event, count, share in found:
             self.assertIsNotNone(count, event)
             self.assertTrue(0 < share < 100, f'{event}: {share} %')
-        exact = self.cpus * 4000 * 40000      # conditional branches of shares
-        by_name = {event: count for event, count, _ in found}
-        self.assertAlmostEqual(by_name['r11c4'] / exact, 1, delta=0.2)
+        exact = self.cpus * 2000 * 40000      # conditional branches of shares
+        # A stall of the host is time of the events whose turn it is: not in two runs of three
+        taken = statistics.median(count for event, count, _ in found if event == 'r11c4')
+        self.assertAlmostEqual(taken / exact, 1, delta=0.2)
 
     def test_detailed(self):
         """perf stat -d -d -d: what is 0 is on the page, as what the default model does not have"""
