@@ -283,10 +283,14 @@ void insn_count_block_start_code(const DisasContextBase *db, TCGv_i32 request)
     if (!translator_counts(db)) {
         return;
     }
+    if (cflags & CF_SINGLE_STEP && tcg_ctx->exitreq_label) {
+        /* To refuse would be a step that does not move */
+        tcg_gen_brcondi_i32(TCG_COND_LT, request, 0, tcg_ctx->exitreq_label);
+    }
     gen->add_last = NULL;
     for (i = 0; i < insn_count_gen_ops()->words; i++) {
         if (insn_count_block_adds(db, i)) {
-            bool test = i == 0 && !(cflags & CF_NOIRQ);
+            bool test = i == 0 && !(cflags & (CF_NOIRQ | CF_SINGLE_STEP));
             bool overdraws = test && (cflags & CF_COUNT_MASK);
 
             gen->add[i] = insn_count_gen_add(db, i, 0, test ? request : NULL,

@@ -374,6 +374,10 @@ void insn_count_exec_end(CPUState *cpu)
     if (insn_count_ops(cpu) && insn_count_state(cpu)->counted) {
         insn_count_check_deadlines(cpu,
                                    MAKE_64BIT_MASK(0, INSN_COUNT_DOMAINS));
+        if (cpu->singlestep_enabled) {
+            /* A debugger's step uses units that are not there */
+            insn_count_hand_out_budgets(cpu, 0, 0);
+        }
     }
 }
 
@@ -424,8 +428,8 @@ static bool insn_count_reaches(CPUState *cpu, TranslationBlock *tb,
 }
 
 /*
- * After how many instructions of @tb must the hook be called? 0: not within
- * @tb. Also returns the units that a block of so many needs to start.
+ * After how many instructions of @tb must the hook be called? 0: not before
+ * its end. Also returns the units that a block of so many needs to start.
  */
 static unsigned insn_count_insns_until_deadline(CPUState *cpu,
                                                 TranslationBlock *tb,
@@ -462,6 +466,10 @@ static unsigned insn_count_insns_until_deadline(CPUState *cpu,
         } else {
             before = n;
         }
+    }
+    if (reached == tb->icount) {
+        /* The block as it is, with its units and no more, ends there */
+        return 0;
     }
     *units = 1 - insn_count_units(sum[reached - 1][0]);
     return reached;
@@ -512,11 +520,25 @@ InsnCountRefusal insn_count_refused(CPUState *cpu, TranslationBlock *tb)
 void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
                        const uint64_t *ahead)
 {
+    CPUInsnCount *c = insn_count_state(cpu);
+    int64_t most;
     unsigned i;
 
     for (i = 0; i < insn_count_ops(cpu)->words; i++) {
         insn_count_set(cpu, tb->count_domain, i,
                        insn_count_get(cpu, tb->count_domain, i) - ahead[i]);
+    }
+
+    /*
+     * A block that does not reach a deadline may have got more units than are
+     * due. They are for its own instructions, and others may come next. Leave
+     * one unit for cpu_exec_step_atomic().
+     */
+    insn_count_sync(cpu, 0);
+    most = MAX(insn_count_until_deadline(cpu, c->due, tb->count_domain), 1);
+    if (c->budget[tb->count_domain] > most) {
+        insn_count_add_budget(cpu, tb->count_domain,
+                              most - c->budget[tb->count_domain]);
     }
 }
 

@@ -1035,6 +1035,7 @@ int main(int argc, char **argv)
     static const Stepped stepped[] = {
         { "x86-pmu/gdb/sampling", GUEST_CASE(pmi_sampling) },
         { "x86-pmu/gdb/single-step", GUEST_CASE(count_single_step) },
+        { "x86-pmu/gdb/both-rings", GUEST_CASE(count_both_rings) },
     };
     static const Shape shapes[] = {
         { "x86-pmu/shape/core2", "-cpu Penryn,pmu=on", 2, 2, 3, 40 },

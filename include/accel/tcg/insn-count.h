@@ -58,10 +58,10 @@
  *
  *   The last instruction of a block that was cut to a number of instructions
  *   (CF_COUNT_MASK) may overdraw the budget: the block starts if one unit is
- *   left for that instruction. So a block of a single instruction needs one
- *   unit, and whoever executes one outside the main loop
- *   (cpu_exec_step_atomic(), gdb) makes progress. Blocks that must not be
- *   interrupted (CF_NOIRQ) never refuse.
+ *   left for that instruction. cpu_exec_step_atomic() relies on this: what the
+ *   interrupted block takes back is at least one unit. Blocks never refuse that
+ *   must not be interrupted (CF_NOIRQ), or that are a debugger's single step:
+ *   the hook follows them when cpu_exec() returns.
  *
  * Reading
  *

@@ -78,6 +78,7 @@
     X(debug_reasons, "debug/reasons", 0)                                    \
     X(count_halt, "count/halt", 0)                                          \
     X(count_interrupt, "count/interrupt", 0)                                \
+    X(count_both_rings, "count/both-rings", 0)                              \
     X(count_fraction, "count/fraction", 0)                                  \
     X(count_switch, "count/switch", 0)                                      \
     X(count_unknown, "count/unknown-event", 0)                              \
@@ -93,6 +94,8 @@
     X(pmi_skid_branch, "pmi/skid-branches", 0)                              \
     X(pmi_skid_insn, "pmi/skid-instructions", 0)                            \
     X(pmi_skid_far, "pmi/skid-far-branches", 0)                             \
+    X(pmi_full_block, "pmi/full-block", 0)                                  \
+    X(pmi_fault, "pmi/fault", 0)                                            \
     X(pmi_split_lock, "pmi/split-lock", CASE_SMP)                           \
     X(pmi_halt, "pmi/halt", 0)                                              \
     X(pmi_sampling, "pmi/sampling", 0)                                      \

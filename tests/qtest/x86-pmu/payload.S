@@ -617,6 +617,32 @@ payload_nop_chain:
     nop
     ret
 
+/* A block of 512 instructions, the most that one has; the last one stores */
+BODY full_block
+    jmp     1f
+    .balign 1024
+    .globl  payload_full_block
+payload_full_block:
+1:  .fill   511, 1, 0x90
+    mov     %rax, -64(%rsp)
+    .globl  payload_full_block_end
+payload_full_block_end:
+    nop
+    ret
+
+/* A division by 0, and blocks of a NOP and a JMP */
+BODY fault_skipped
+    xor     %ecx, %ecx
+    jmp     1f
+1:  div     %ecx
+    .globl  payload_fault_skipped
+payload_fault_skipped:
+    .rept   16
+    nop
+    .byte   0xeb, 0
+    .endr
+    ret
+
 BODY storm_loop
     mov     $1000, %ecx
     .globl  payload_storm_loop

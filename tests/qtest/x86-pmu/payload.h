@@ -20,8 +20,9 @@
     X(locked) X(split_locks) X(read_rdpmc) X(read_rdmsr)                    \
     X(switch_gp) X(switch_fixed)                                            \
     X(switch_write) X(branch_chain) X(not_taken_chain) X(nop_chain)         \
-    X(storm_loop) X(halt_for_pmi) X(halt_for_nmi) X(rdpmc_fixed_0)         \
-    X(rdpmc_gp_0) X(send_irq) X(spin) X(long_rep)
+    X(full_block) X(fault_skipped) X(storm_loop) X(halt_for_pmi)            \
+    X(halt_for_nmi) X(rdpmc_fixed_0) X(rdpmc_gp_0) X(send_irq) X(spin)      \
+    X(long_rep)
 
 /* Instructions that fault at CPL 3 */
 #define FAULT_PAYLOADS(X)                                                   \
@@ -54,6 +55,8 @@ extern uint8_t payload_smc[];
 extern uint32_t payload_watched;
 extern const uint8_t payload_branch_chain[], payload_not_taken_chain[];
 extern const uint8_t payload_nop_chain[], payload_storm_loop[];
+extern const uint8_t payload_full_block[], payload_full_block_end[];
+extern const uint8_t payload_fault_skipped[];
 extern const uint8_t payload_storm_end[], payload_user_int[];
 extern const uint64_t payload_split_steps[];
 extern const uint8_t payload_halted[];
