@@ -19,7 +19,7 @@ PMU = ui.ROOT / 'pmu'
 TROUBLE = "grep -E -A 30 'Oops|BUG:|Call [Tt]race'"        # in the kernel's log
 
 # On a busy host, skiboot says this on the console, even in the middle of a line.
-LAGGING = re.compile(r'\[ *[\d.]+,\d\] SBE: .*[Ll]agging.*\n')
+LATE = re.compile(r'\[ *[\d.]+,\d\] SBE: .*\n')
 
 
 def need(*paths):
@@ -53,7 +53,7 @@ def in_guest(script, name='arm', hear=None, **options):
         status = boot.run(in_guest.options, echo)
     finally:
         path.unlink()
-    return status, LAGGING.sub('', ''.join(f'{line}\n' for line in lines)).split('\n')[:-1]
+    return status, LATE.sub('', ''.join(f'{line}\n' for line in lines)).split('\n')[:-1]
 
 
 def in_sound_guest(test, script, name, *args, **options):

@@ -51,7 +51,7 @@ class Page:
                 os.symlink(path, self.folder / path.name)
         scripts = ''.join(b for b in self.scripts if (STEERS in b) == steers)
         done = subprocess.run(['bash', '-e', '-c', scripts], text=True, cwd=self.folder,
-                              capture_output=True, stdin=subprocess.DEVNULL, timeout=900)
+                              capture_output=True, stdin=subprocess.DEVNULL, timeout=3000)
         self.said = done.stderr
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.splitlines()

@@ -208,13 +208,13 @@ class Driver(Checks, functional.OneGuest):
                     self.assertEqual([r.events[at] for r in part.records], 20 * [[0] * self.slots])
 
     @functional.part(lambda cls: 'pmcu_record --events 0x40 --samples 1500 --pages 64 '
-                     '--period-us 2000 || exit' + QUIET)
+                     '--period-us 4000 || exit' + QUIET)
     def test_wrap(self, lines):
         """a recording of twice the size of the AUX buffer, to a reader that keeps up"""
         found = self.the_recording(lines)
         self.assertGreater(found.size, 2 * 64 * 4096)
         self.check_complete(found, 1500, 1)
-        self.check_order(found, [i % MAX_RUN for i in range(1500)], period_us=2000)
+        self.check_order(found, [i % MAX_RUN for i in range(1500)], period_us=4000)
 
     @functional.part(lambda cls: 'pmcu_record --events 0x40 --samples 100 --pages 4 --keep; '
                      '[ $? = 1 ] || exit 9\npmcu_record --events 0x40 --samples 5')
@@ -228,7 +228,7 @@ class Driver(Checks, functional.OneGuest):
 
     # A run of 2.5 s: if it went on, it would be in the way of the next one.
     @functional.part(lambda cls: 'pmcu_record --events 0x40 --samples 10000 --period-us 10000 '
-                     '--stop-ms 400; [ $? = 1 ] || exit 9\n'
+                     '--stop-ms 1500; [ $? = 1 ] || exit 9\n'
                      f'pmcu_record --events 0x40 {ALL_LEVELS} --samples 256 || exit' + QUIET)
     def test_stop(self, lines):
         """disabled in the middle of a run: what was recorded is there; the next one is whole"""
@@ -377,7 +377,7 @@ class Late(unittest.TestCase):
         checks = Checks()
         checks.clusters, checks.cores = 1, 2
         lines = functional.in_sound_guest(
-            self, INSERT + 'echo 4000 > /sys/module/hisi_pmcu/parameters/late_clear_us\n' +
+            self, INSERT + 'echo 20000 > /sys/module/hisi_pmcu/parameters/late_clear_us\n' +
             INTERRUPTS + 'pmcu_record --samples 100 --loops 2 --events 0x40 ' + ALL_LEVELS +
             '|| exit\n' + INTERRUPTS, 'arm', *RAMPS, '-trace', 'hisi_pmcu_hold',
             '-D', trace, **boot(smp='2'))
@@ -386,7 +386,7 @@ class Late(unittest.TestCase):
         checks.check_order(found, 50 * [0, 1])
         checks.check_cycles(found, 1000)
         self.assertEqual(interrupts(lines), [50])
-        # Most runs of 2 ms are over when the 4 ms are: else this test shows nothing.
+        # Most runs of 2 ms are over when the 20 ms are: else this test shows nothing.
         self.assertGreater(trace.read_text().count('hisi_pmcu_hold'), 25)
 
 
@@ -521,7 +521,7 @@ class Compatibility(Checks):
             for i in $(seq 10); do tinyvm 20000 || exit 9; done
             tinyvm 10000000 || exit 9
             ''' + remove + insert(0) + '''
-            tinyvm 10000000 || exit 9
+            for i in $(seq 10); do tinyvm 10000000 || exit 9; done
             ''' + remove + '''
             insmod /root/hisi_pmcu.ko comp=1 || exit 92
             pmcu_record --samples 256 --events 0x40,0x41,0x42,0x43,0x44 || exit 93''' + QUIET,
@@ -529,9 +529,10 @@ class Compatibility(Checks):
         self.assertIn('comp 0', lines)
         vm = [l for l in lines if l.startswith('vm ')]
         # Three instructions in a turn and the ISB, a branch and a load
-        self.assertEqual(vm[:-1], 10 * ['vm 60001 20000 20000'] + ['vm 30000001 10000000 10000000'])
-        # Without, the PMCU sets these counters to 0 every 100 us.
-        self.assertNotEqual(vm[-1], vm[-2])
+        self.assertEqual(vm[:11], 10 * ['vm 60001 20000 20000'] + ['vm 30000001 10000000 10000000'])
+        # Without, the PMCU sets these counters to 0 every 100 us that the host has time for it.
+        self.assertEqual(len(vm), 21)
+        self.assertNotEqual({*vm[11:]}, {vm[10]})
         # The fifth event is where the cycle counter would be otherwise.
         found = self.the_recording(lines)
         self.check_complete(found, 256, 4)

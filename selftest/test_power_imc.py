@@ -46,6 +46,7 @@ class Events(unittest.TestCase):
                          '-global', 'pnv-imc.nest-synthetic=demo', **options)
         rows = [line.split('\t') for line in lines if '\t' in line]
         words = [(row[2], row[3]) for row in rows]
+        self.assertEqual([row for row in rows if len(row) != 7], [])
         units, wrong = set(), []
         for pmu, event, chip, offset, scale, count, ns in rows:
             unit = re.fullmatch('nest_(.*)_imc', pmu)[1]

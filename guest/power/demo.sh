@@ -17,7 +17,7 @@ echo 'A program of 100 million instructions, counted by the core that it runs on
 echo 'and where one spends its time that has a function which takes three times as long as another:'
 echo
 perf stat -C 0 -e core_imc/CPM_CS_INST_USER/ -e core_imc/CPM_CS_INST_KERNEL/ \
-    -e core_imc/CPM_32MHZ_CYC/ taskset -c 0 spin count 100 2>&1 | sed -n '/_imc/p'
+    -e core_imc/CPM_32MHZ_CYC/ sh -c 'taskset -c 0 spin count 100; sleep 0.1' 2>&1 | sed -n '/_imc/p'
 perf stat -e thread_imc/CPM_CS_INST_USER/ spin count 100 2>&1 | sed -n '/_imc/p'
 echo
 perf record -q -c 1 -o /tmp/data -e trace_imc/trace_cycles/ taskset -c 0 spin two 2 2> /dev/null

@@ -732,7 +732,7 @@ static void test_hpmn(const void *cpu)
 /* What EL1 does to all counters that it knows of does not disturb a run. */
 static void test_comp_isolated(void)
 {
-    const uint64_t window = 20 * MS;    /* of which a turn needs several */
+    const uint64_t window = 100 * MS;   /* of which a turn may need several */
     Pmcu p = tcg_init("-cpu a64fx -M virtualization=on");
     PmcuRun run = {
         PMCU_RUN_DEFAULT, .ev_len = 200, .nr_pmu = 5, .comp = true,
@@ -859,6 +859,7 @@ static void test_el2_timers(void)
     uint64_t due = 0;
     size_t n = 0;
 
+    qtest_irq_intercept_out(p.qts, cpu);
     /* With EEL2, all of them exist at EL3, where the CPU is */
     guest_write(&p, 0, SCR_EL3, guest_read(&p, 0, SCR_EL3) | 1 << 18);
     code[n++] = 0xd2800021;     /* mov x1, #1 */
@@ -874,7 +875,7 @@ static void test_el2_timers(void)
 
         if (on) {
             qtest_qmp_assert_success(p.qts, "{'execute': 'cont'}");
-            due = guest_read(&p, 0, CNTVCT_EL0) + 1000 * MS;
+            due = guest_read(&p, 0, CNTVCT_EL0) + 5000 * MS;
             guest_call(&p, 0, due, code, n);
             qtest_qmp_assert_success(p.qts, "{'execute': 'stop'}");
             for (int i = 0; i < ARRAY_SIZE(ctl); i++) {
@@ -1005,6 +1006,7 @@ static void test_migrate_changed(void)
     Pmcu p = tcg_init(CHANGED_ARGS);
     PmcuRun run = {
         PMCU_RUN_DEFAULT, .ev_len = 16, .nr_pmu = 8, .nr_loop = 255,
+        .wait_cnt = 20 * MS_TICKS,
     };
     g_autofree char *file = NULL;
 

@@ -631,7 +631,7 @@ static void test_pmcu_running(const void *args)
 
     /* A CPU that does not count yet begins soon */
     guest_write(&p, 0, PMCNTENCLR_EL0, UINT32_MAX);
-    run.wait_cnt = 500 * MS_TICKS;
+    run.wait_cnt = 2000 * MS_TICKS;
     pmcu_start(&p, &run);
     pmcu_wait_stored(&p, 1);
     g_assert_cmpint(pmcu_value(&p, 0), >, 10000);

@@ -24,7 +24,9 @@ typedef struct Guest {
     QTestState *qts;
     unsigned boots;
     uint32_t config;                /* MAILBOX_CONFIG */
-    int phase;                      /* that its case waits in, or -1 */
+    int phase;                      /* that its case is in, or -1 */
+    uint32_t command;               /* of guest_start() */
+    uint64_t arg, arg2;
 } Guest;
 
 /* Before the first guest, and after the last one; false if there can be none */
@@ -53,7 +55,7 @@ char *guest_run_migrating(Guest *g, const char *args, uint32_t command,
 
 Guest guest_init(const char *args, uint32_t config);
 void guest_quit(Guest *g);
-/* Stops @g, and saves it to a file; returns its name. */
+/* Stops @g, in the phase that was waited for; returns the name of a file. */
 char *guest_save(Guest *g);
 /* The program of @g goes on from there in another QEMU; removes the file. */
 Guest guest_load(const Guest *g, const char *args, const char *stream);
@@ -69,6 +71,7 @@ void guest_reset(Guest *g);
 /* Run a case: to the end, or to a phase of it. */
 void guest_run(Guest *g, uint32_t command, uint64_t arg, uint64_t arg2);
 void guest_start(Guest *g, uint32_t command, uint64_t arg, uint64_t arg2);
+/* Starts the case again if the host was too late to see it in this phase */
 void guest_wait_phase(Guest *g, uint32_t phase);
 void guest_set_phase(Guest *g, uint32_t phase);
 void guest_finish(Guest *g);
