@@ -59,7 +59,8 @@ bool translator_counts_lanes(const DisasContextBase *db, unsigned word)
 /* What an instruction of so many units adds to word 0 besides its lanes */
 static uint64_t insn_count_of_units(const DisasContextBase *db, unsigned units)
 {
-    bool lane_0 = insn_count_gen_ops()->units && translator_counts_lanes(db, 0);
+    bool lane_0 = insn_count_gen_ops()->units_lane &&
+                  translator_counts_lanes(db, 0);
 
     return lane_0 - units * INSN_COUNT_UNIT;
 }

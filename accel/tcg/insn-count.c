@@ -149,7 +149,7 @@ static void insn_count_fold_words(CPUState *cpu, unsigned domain,
     for (i = 0; i < ops->lanes; i++) {
         const InsnCountLane *l = &ops->lane[i];
 
-        if (i == ops->units) {
+        if (i == ops->units_lane) {
             insn_count_add_total(c, domain, i, used);
         } else if (now[l->word]) {
             insn_count_add_total(c, domain, i,
@@ -182,8 +182,8 @@ void insn_count_sync(CPUState *cpu, uintptr_t ra)
 }
 
 /*
- * What a domain's words, or a copy of them, add to a total. The caller holds
- * off writers by @seq.
+ * What a domain's words, or a copy of them, add to a total. The caller tries
+ * again if @seq has changed meanwhile.
  */
 static uint64_t insn_count_in_words(CPUState *cpu, unsigned domain,
                                     const uint64_t *words, unsigned lane)
@@ -191,7 +191,7 @@ static uint64_t insn_count_in_words(CPUState *cpu, unsigned domain,
     const InsnCountOps *ops = insn_count_ops(cpu);
     const InsnCountLane *l = &ops->lane[lane];
 
-    if (lane == ops->units) {
+    if (lane == ops->units_lane) {
         return qatomic_read_i64(&insn_count_state(cpu)->budget[domain]) -
                insn_count_units(qatomic_read_u64(&words[0]));
     }
@@ -351,8 +351,9 @@ void insn_count_set_deadlines(CPUState *cpu, unsigned domain,
 }
 
 /*
- * Call the hook if a deadline of one of @domains (a bit mask) is reached.
- * Ignore other domains: when their budgets expire depends on host time.
+ * Call the hook if a deadline of one of @domains (a bit mask) is reached. Those
+ * of other domains wait until these execute again: when a budget of this one
+ * expires depends on host time.
  */
 static void insn_count_check_deadlines(CPUState *cpu, unsigned domains)
 {
@@ -421,7 +422,7 @@ static bool insn_count_reaches(CPUState *cpu, TranslationBlock *tb,
     for (i = 0; i < ops->lanes; i++) {
         const InsnCountLane *l = &ops->lane[i];
 
-        lanes[i] = i == ops->units ? units
+        lanes[i] = i == ops->units_lane ? units
                                    : extract64(sum[l->word], l->shift, l->bits);
     }
     return ops->reaches(cpu, tb->count_domain, lanes, loose);

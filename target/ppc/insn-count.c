@@ -284,7 +284,7 @@ const InsnCountOps ppc_insn_count_ops = {
     .offset = offsetof(PowerPCCPU, insn_count.insns),
     /* Within gprh[], which only the SPE of 32-bit CPUs uses */
     .word = INSN_COUNT_WORD_AT(PowerPCCPU, insn_count.insns, 0x128),
-    .units = PPC_COUNT_INSNS,
+    .units_lane = PPC_COUNT_INSNS,
     .domains = PPC_COUNT_DOMAINS,
     .words = PPC_COUNT_WORDS,
     .lanes = PPC_COUNT_LANES,

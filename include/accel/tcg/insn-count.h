@@ -13,24 +13,26 @@
  *   (such as user mode).
  *
  *   A *deadline* is a number of units after which the PMU must act, such as the
- *   overflow of a counter. A *unit* is an instruction on Arm and POWER, and a
- *   quarter of an issue slot on x86. Every instruction uses at least one unit.
+ *   overflow of a counter. A *unit* is a retired instruction on Arm and POWER.
+ *   On x86 it is a quarter of an issue slot of the modelled pipeline, and an
+ *   instruction uses four or more, by its price.
  *
  * What a translation block does
  *
  *   Each domain has a few 64-bit *words* in ArchCPU, into which several lanes
  *   are packed. A block begins by adding what all of its instructions count:
- *   one addition for each word that is in use. The upper bits of the first word
- *   are a *budget*: the units that blocks may still use before the accelerator
- *   must look at the deadlines. The same addition subtracts the block's units:
+ *   one addition for each word that they add to, word 0 first. The upper bits
+ *   of word 0 are a *budget*: the units that blocks may still use before the
+ *   accelerator must look at the deadlines. The same addition subtracts the
+ *   block's units:
  *
  *    63           46 45                                                0
  *   +---------------+---------------------------------------------------+
  *   | units left    | lanes                                             |
  *   +---------------+---------------------------------------------------+
  *
- *   If the sum is negative, the block does not store it and *refuses*: it
- *   returns to the main loop as if somebody had requested an exit, see
+ *   If the sum is negative, the block stores nothing and *refuses*: it returns
+ *   to the main loop as if somebody had requested an exit, see
  *   insn_count_refused(). One branch tests the sum and stock QEMU's request.
  *
  *   Blocks that count and blocks that do not are different blocks
@@ -41,20 +43,29 @@
  *   Whatever ends a block early subtracts what did not retire:
  *   cpu_restore_state() after a fault, an I/O recompile, or self-modifying
  *   code; translator_insn_again() for an instruction that starts again, such
- *   as a repeated string instruction. An instruction in whose place the
- *   translator raises an exception adds nothing: translator_insn_not_retired().
+ *   as a repeated string instruction. So a helper that raises an exception must
+ *   restore the state (GETPC()), or be in the last instruction of its block. An
+ *   instruction in whose place the translator raises an exception adds nothing:
+ *   translator_insn_not_retired().
  *
  * Deadlines
  *
  *   The target's hook is called directly after the instruction with which the
- *   units of a set of domains reach their deadline. The budgets of these
- *   domains together never exceed the deadline, so the block in which it lies
+ *   units of a set of domains reach their deadline; or, if that instruction
+ *   leaves these domains, before the next one in them. The budgets of the
+ *   domains together do not exceed the deadline, so the block in which it lies
  *   refuses. insn_count_refused() finds the instruction and has the block
  *   retranslated up to there. The block after that one refuses, because no
  *   units are left, and insn_count_refused() calls the hook. The hook raises
  *   the PMU's interrupt, which the main loop delivers before it executes
  *   anything else. A block that refuses without a deadline in it gets a new
  *   budget and starts again.
+ *
+ *   A deadline may be too early: an event that only some instructions count
+ *   cannot be reached before so many units, but may be much later. Then the
+ *   hook finds nothing to do and sets the next one; and a block that has the
+ *   deadline in it, but does not reach the event, starts uncut, with as many
+ *   units as it needs (InsnCountOps.reaches).
  *
  *   The last instruction of a block that was cut to a number of instructions
  *   (CF_COUNT_MASK) may overdraw the budget: the block starts if one unit is
@@ -117,10 +128,11 @@
 /**
  * CPUInsnCount: the counts of a vCPU, owned by its thread
  * @space: contains the words, at InsnCountOps.word
- * @limit: the largest budget in units, if the lanes have no room for
- *         INSN_COUNT_MAX_UNITS, else 0; set by the target before it counts. A
- *         budget of @limit must be enough for any block.
- * @budget: units left in word 0 of each domain when it was last folded
+ * @limit: the largest budget in units, from the next one on, set by the target;
+ *         0 if the lanes have room for INSN_COUNT_MAX_UNITS. A budget of @limit
+ *         must be enough for any block.
+ * @budget: units left in word 0 of each domain when it was last folded, or got
+ *          a new budget
  * @total: the totals, without what is still in the words
  * @due: units from the last fold until the deadline of each set of domains
  *       (index: a bit mask); INSN_COUNT_NEVER without one
@@ -160,11 +172,11 @@ typedef struct InsnCountLane {
  * @offset: offset of the CPUInsnCount in ArchCPU
  * @word: offset of the words in ArchCPU, an INSN_COUNT_WORD_AT(): all words of
  *        domain 0, then all words of domain 1, and so on
- * @units: the lane that is the units
+ * @units_lane: the lane that is the units
  * @domains: number of privilege domains
  * @words: number of words of a domain
  * @lanes: number of lanes; lane 0 is the retired instructions
- * @lane: layout of all lanes except @units. If lane 0 is not the units, it
+ * @lane: layout of all lanes except @units_lane. If lane 0 is not the units, it
  *        begins at bit 0 of word 0. A lane must have room for what a budget of
  *        units and one more instruction can count.
  * @deadline: the hook: called on the vCPU's thread between two blocks, without
@@ -183,7 +195,7 @@ typedef struct InsnCountLane {
 typedef struct InsnCountOps {
     size_t offset;
     size_t word;
-    unsigned units;
+    unsigned units_lane;
     unsigned domains;
     unsigned words;
     unsigned lanes;

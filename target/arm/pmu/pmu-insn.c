@@ -441,7 +441,7 @@ const InsnCountOps arm_insn_count_ops = {
     .offset = offsetof(ARMCPU, pmu_count.insns),
     /* In the descriptors of the TLBs of stage 2 and of physical addresses */
     .word = INSN_COUNT_WORD_AT(ARMCPU, pmu_count.insns, 0x3a0),
-    .units = PMU_LANE_INST,
+    .units_lane = PMU_LANE_INST,
     .domains = 1,
     .words = 7,
     .lanes = PMU_LANES,

@@ -7,6 +7,11 @@
  * is a lower bound of how many of the accelerator's units can pass until it
  * overflows.
  *
+ * WRMSR ends its block, and its helper folds, writes the register, and sets the
+ * deadlines anew. When one is reached, x86_pmu_deadline() folds, too. If that
+ * finds an overflow, the local APIC gets the interrupt, and the main loop takes
+ * it before the next block. If not, the next deadline is nearer.
+ *
  * Copyright (c) qemu-pmu developers
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
@@ -26,9 +31,9 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
                             const uint64_t *lanes, bool loose);
 
 /*
- * The words alias the fields LDTR to IDTR, which generated code rarely loads.
- * These are shorter on a 32-bit target, where the last words of the second
- * domain alias the fields after them.
+ * The words have the lower bits of the address in common with the fields LDTR
+ * to IDTR, which generated code rarely loads. These are shorter on a 32-bit
+ * target, where the last words of the second domain meet the fields after them.
  */
 #define X86_COUNT_WORDS         6
 #define X86_COUNT_PLACE         ROUND_UP(offsetof(CPUX86State, ldt), 8)
@@ -40,13 +45,13 @@ QEMU_BUILD_BUG_ON(X86_COUNT_PLACE +
 
 /*
  * Units, which are quarters of a slot, bound the lanes: every instruction has
- * some, see count.c.inc. Most blocks add to word 0 only; and what is in the
- * others has its lanes low where most add to them.
+ * some, see count.c.inc. Most blocks add to word 0 only. In the other words,
+ * the lanes to which most blocks add are the lowest.
  */
 const InsnCountOps x86_insn_count_ops = {
     .offset = offsetof(X86CPU, insn_count),
     .word = INSN_COUNT_WORD_AT(X86CPU, insn_count, X86_COUNT_PLACE),
-    .units = X86_COUNT_SLOTS,
+    .units_lane = X86_COUNT_SLOTS,
     .domains = X86_COUNT_DOMAINS,
     .words = X86_COUNT_WORDS,
     .lanes = X86_COUNT_LANES,
@@ -64,7 +69,7 @@ const InsnCountOps x86_insn_count_ops = {
         [X86_COUNT_RETS] = { 3, 0, 16 },
         [X86_COUNT_COND_TAKEN] = { 3, 16, 16 },
         [X86_COUNT_FAR] = { 3, 32, 16 },
-        /* An instruction counts at most twice, and has four units. */
+        /* An instruction counts at most twice, and has four units or more */
         [X86_COUNT_FP_SCALAR_DOUBLE] = { 4, 0, 16 },
         [X86_COUNT_FP_SCALAR_SINGLE] = { 4, 16, 16 },
         [X86_COUNT_FP_128_DOUBLE] = { 4, 32, 16 },
@@ -191,13 +196,14 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
 }
 
 /*
- * An interrupt comes directly after the instruction that overflows its counter.
- * In the middle of a block, that needs two more blocks, which are rarely
- * reused, and profilers want many interrupts, of cycles as a rule. So an
- * interrupt of cycles (but not of slots) is loose: it waits until just before
- * the last instruction of its block, or until after that if only the last one
- * overflows the counter. How code is divided into blocks depends on host time,
- * so all interrupts are exact with -icount, which promises to repeat a run.
+ * An interrupt comes directly after the instruction that overflows its counter,
+ * or when the CPU is back at a privilege level that the counter counts. In the
+ * middle of a block, that needs two more blocks, which are rarely reused, and
+ * profilers want many interrupts, of cycles as a rule. So an interrupt of
+ * cycles (but not of slots) is loose: it waits until just before the last
+ * instruction of its block, or until after that if only the last one overflows
+ * the counter. How code is divided into blocks depends on host time, so all
+ * interrupts are exact with -icount, which promises to repeat a run.
  *
  * With the precise model, interrupts of whatever depends on misses are looser,
  * see x86_pmu_precise_units().
