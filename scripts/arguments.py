@@ -107,7 +107,7 @@ def from_guest(text):
     """(text, guest path, host path) of --get"""
     path, _, local = text.partition('=')
     local = local or os.path.basename(path.rstrip('/'))
-    if not path.startswith('/') or not local:
+    if not path.startswith('/') or not path.strip('/') or not local:
         raise ArgumentTypeError(f'--get {text}: expected /PATH/IN/GUEST or /PATH/IN/GUEST=FILE')
     if not os.path.isdir(os.path.dirname(local) or '.'):
         raise ui.Fail(f'--get {text}: there is no folder {os.path.dirname(local)}')
@@ -119,8 +119,10 @@ class Paths(argparse.Action):
 
     def __call__(self, sub, opt, values, option=None):
         (text, target, path), found = values, getattr(opt, self.dest)
-        if option == '--share' and target in found:
-            sub.error(f'--share {text}: {target} is taken by {found[target]}')
+        if option in ('--share', '--get') and target in found:
+            sub.error(f'{option} {text}: {target} is taken by {found[target]}')
+        if option == '--get' and path in found.values():
+            sub.error(f'--get {text}: another --get goes to {path}')
         setattr(opt, self.dest, {**found, target: path})
 
 

@@ -40,7 +40,8 @@ def ninja(*goals):
                          env=dict(os.environ, QEMU_PMU_CWD=os.getcwd()))
     if status:
         text = (ui.LOGS / 'ninja.log').read_text()
-        if 'FAILED:' not in text:          # ninja's own trouble: nobody has told the user yet
-            raise ui.Fail(f'ninja failed: {text.strip().splitlines()[-1]}',
+        if 'FAILED:' not in text:          # ninja's own trouble, if not on standard error
+            why = text.strip().splitlines()[-1:] or [f'status {status}']
+            raise ui.Fail(f'ninja failed: {why[0]}',
                           log=ui.LOGS / 'ninja.log')
         sys.exit(status)

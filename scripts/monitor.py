@@ -89,6 +89,9 @@ def of_guest(name=''):
             try:
                 yield monitor
             finally:
-                monitor.close()
+                with contextlib.suppress(EOFError, OSError):    # what ended the reader
+                    monitor.close()
         except library().QMPError as error:
             raise ui.Fail(str(error) or 'the guest has ended') from None
+        except EOFError:
+            raise ui.Fail('the guest has ended') from None

@@ -119,9 +119,13 @@ def assign(guest, settings):
             raise ui.Fail(f'{setting}: this guest has nothing with this property',
                           "'./pmu set' without arguments shows what there is")
         value = guest.complete(name, value)
-        todo += [(path, name, int(value, 0) if re.fullmatch(r'\d+|0x[\da-f]+', value) and
-                  name in ('uav', 'synthetic-seed', 'post-period-ns', 'trace-min-period-ns')
-                  else value) for path in paths]
+        if name in ('uav', 'synthetic-seed', 'post-period-ns', 'trace-min-period-ns'):
+            try:
+                value = int(value, 0)
+            except ValueError:
+                raise ui.Fail(f'{setting}: expected a number, such as 16 or 0x10',
+                              status=2) from None
+        todo += [(path, name, value) for path in paths]
     for path, name, value in todo:
         guest.cmd('qom-set', path=path, property=name, value=value)
         print(f'{path} {name}={value}')

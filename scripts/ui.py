@@ -251,6 +251,11 @@ def write(path, text):
     """Write a file whole or not at all, and only when its content differs."""
     data = text if isinstance(text, bytes) else text.encode()
     path = pathlib.Path(path)
+    if path.is_dir():
+        raise Fail(f'{path} is a folder', 'give the name of a file')
+    if path.exists() and not path.is_file():
+        path.write_bytes(data)      # a device or a pipe, which a file must not replace
+        return True
     if path.is_file() and path.read_bytes() == data:
         return False
     path.parent.mkdir(parents=True, exist_ok=True)

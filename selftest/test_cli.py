@@ -61,6 +61,8 @@ class Arguments(unittest.TestCase):
                      'module', 'module arm', 'module mips guest',
                      'boot arm --module x', 'boot arm --module .ko', 'boot arm --share =/x',
                      'boot arm --share guest=x', 'boot arm --get x', 'boot arm --get /',
+                     'boot arm --get /=x', 'boot arm --get /a/x --get /b/x',
+                     'boot arm --get /x=a --get /x=b',
                      'boot arm --share guest --share scripts',
                      'boot arm --kernel x --release sid', 'boot arm --kernel x --kernel-flavour rt',
                      'boot arm --kernel-flavour a/b', 'module arm guest/drivers/hisi_pmcu --kernel '

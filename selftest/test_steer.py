@@ -82,7 +82,7 @@ class Steer(unittest.TestCase):
     def test_set(self):
         """a property is set on all chips, or on the one behind @; numbers are numbers"""
         with contextlib.redirect_stdout(io.StringIO()):
-            steer.assign(self.guest, ['nest-synthetic@1=demo', 'uav=0x10'])
+            steer.assign(self.guest, ['nest-synthetic@1=demo', 'uav=0X10'])
         self.assertEqual(self.machine.set, [
             ('/machine/chip[1]/imc', 'nest-synthetic', 'demo'),
             ('/machine/chip[0]/imc', 'uav', 16), ('/machine/chip[1]/imc', 'uav', 16)])
@@ -106,6 +106,7 @@ class Steer(unittest.TestCase):
     def test_mistakes(self):
         """a setting that means nothing is refused with what there is, before any other is made"""
         for setting, why in (('nope=1', 'with one of these names: topdown-mix'),
+                             ('uav=016', 'uav=016: expected a number'),
                              ('uav', 'expected NAME=VALUE'), ('uav@2=1', 'nothing with this'),
                              ('faults=x', 'nothing with this'),
                              ('nest-synthetic=RD_DISP=hash', 'events have this: mcs01/'),

@@ -152,3 +152,14 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                 self.assertRaises(KeyboardInterrupt):
             ui.write(path, 'other')
         self.assertEqual(path.read_text(), 'text')
+        with self.assertRaisesRegex(ui.Fail, 'is a folder; give the name'):
+            ui.write(self.top, 'text')
+
+    def test_write_device(self):
+        """a pipe, as a device, gets the text, and no file takes its place"""
+        path = self.top / 'pipe'
+        os.mkfifo(path)
+        with open(os.open(path, os.O_RDWR | os.O_NONBLOCK), 'rb', buffering=0) as pipe:
+            self.assertTrue(ui.write(path, 'text'))
+            self.assertEqual(pipe.read(4), b'text')
+        self.assertTrue(path.is_fifo())
