@@ -131,8 +131,8 @@ SLOTS = {
 
 
 class ArmTopdown(functional.OneGuest):
-    # So many counters that perf need not take turns
-    boot = {'smp': '2', 'cpu': 'neoverse-v1,pmu-topdown=on,pmu-counters=12'}
+    # So many counters that perf, whose metrics of this CPU need 14 events, need not take turns
+    boot = {'smp': '2', 'cpu': 'neoverse-v1,pmu-topdown=on,pmu-counters=16'}
     slots = '0x00000008'
 
     @functional.part(lambda cls: 'pmu_count loop u '
