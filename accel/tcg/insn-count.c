@@ -372,9 +372,11 @@ static void insn_count_check_deadlines(CPUState *cpu, unsigned domains)
 
 void insn_count_exec_end(CPUState *cpu)
 {
-    if (insn_count_ops(cpu) && insn_count_state(cpu)->counted) {
-        insn_count_check_deadlines(cpu,
-                                   MAKE_64BIT_MASK(0, INSN_COUNT_DOMAINS));
+    const InsnCountOps *ops = insn_count_ops(cpu);
+
+    if (ops && insn_count_state(cpu)->counted) {
+        insn_count_check_deadlines(cpu, 1 << (ops->domain ? ops->domain(cpu)
+                                                          : 0));
         if (cpu->singlestep_enabled) {
             /* A debugger's step uses units that are not there */
             insn_count_hand_out_budgets(cpu, 0, 0);

@@ -314,6 +314,22 @@ static size_t find(const char *text, size_t size, const char *what)
     return p - text;
 }
 
+/* An interrupt waits for its privilege level, whatever the host asks for. */
+static void test_pmi_away(void)
+{
+    Guest g = guest_init(ICELAKE, 0);
+
+    guest_start(&g, GUEST_CASE(pmi_away), 0, 0);
+    guest_wait_phase(&g, 1);
+    for (int i = 0; i < 10; i++) {
+        qobject_unref(qtest_qmp_assert_success_ref(
+            g.qts, "{ 'execute': 'query-pmu' }"));
+    }
+    guest_set_phase(&g, 2);
+    guest_finish(&g);
+    guest_quit(&g);
+}
+
 /* An interrupt that was pending when all counters froze is not stranded. */
 static void test_migrate_pending(void)
 {
@@ -1105,6 +1121,7 @@ int main(int argc, char **argv)
     qtest_add_func("x86-pmu/migrate-often", test_migrate_often);
     qtest_add_func("x86-pmu/back-often", test_back_often);
     qtest_add_func("x86-pmu/migrate-zero", test_migrate_zero);
+    qtest_add_func("x86-pmu/pmi-away", test_pmi_away);
     qtest_add_func("x86-pmu/migrate-pending", test_migrate_pending);
     for (int i = 0; i < ARRAY_SIZE(mismatches); i++) {
         g_autofree char *path = g_strdup_printf("x86-pmu/mismatch/%s",

@@ -179,6 +179,8 @@ typedef struct InsnCountLane {
  * @lane: layout of all lanes except @units_lane. If lane 0 is not the units, it
  *        begins at bit 0 of word 0. A lane must have room for what a budget of
  *        units and one more instruction can count.
+ * @domain: the domain of the next instruction; NULL if every deadline is one of
+ *          domain 0, too
  * @deadline: the hook: called on the vCPU's thread between two blocks, without
  *            the BQL, when a deadline is reached. The totals are exact. Must
  *            set new deadlines. NULL if the target never sets any.
@@ -200,6 +202,7 @@ typedef struct InsnCountOps {
     unsigned words;
     unsigned lanes;
     InsnCountLane lane[INSN_COUNT_LANES];
+    unsigned (*domain)(CPUState *cpu);
     void (*deadline)(CPUState *cpu);
     bool whole_blocks;
     bool (*reaches)(CPUState *cpu, unsigned domain, const uint64_t *lanes,

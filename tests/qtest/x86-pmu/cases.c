@@ -1791,6 +1791,33 @@ static void case_pmi_full_block(void)
     }
 }
 
+static bool hook_wait(Frame *f)
+{
+    if (f->vector != VEC_BP) {
+        return false;
+    }
+    wait_for_host();
+    return true;
+}
+
+/* Also when QEMU looks at the deadlines, as for query-pmu, while it is away */
+static void case_pmi_away(void)
+{
+    Cpu *cpu = this_cpu();
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    apic_write(APIC_LVTPC, LVT_NMI);
+    program(0, EV_INSNS | EVTSEL_USR | EVTSEL_INT);
+    /* CALL, NOP, INT3 */
+    wrmsr(MSR_A_PMC(0), negative(3));
+    cpu->hook = hook_wait;
+    user(body_breakpoint, 0);
+    cpu->hook = NULL;
+    check("interrupts", NO_STEP, cpu->pmis, 1);
+    check("RIP", NO_STEP, cpu->pmi_rip, (uintptr_t)body_breakpoint + 2);
+}
+
 static bool hook_skip_division(Frame *f)
 {
     if (f->vector != VEC_DE) {

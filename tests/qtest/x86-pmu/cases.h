@@ -95,6 +95,7 @@
     X(pmi_skid_insn, "pmi/skid-instructions", 0)                            \
     X(pmi_skid_far, "pmi/skid-far-branches", 0)                             \
     X(pmi_full_block, "pmi/full-block", 0)                                  \
+    X(pmi_away, "pmi/away", CASE_MANUAL)                                    \
     X(pmi_fault, "pmi/fault", 0)                                            \
     X(pmi_split_lock, "pmi/split-lock", CASE_SMP)                           \
     X(pmi_halt, "pmi/halt", 0)                                              \

@@ -26,6 +26,7 @@
 #include "trace.h"
 #include "pmu-internal.h"
 
+static unsigned x86_pmu_domain(CPUState *cs);
 static void x86_pmu_deadline(CPUState *cs);
 static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
                             const uint64_t *lanes, bool loose);
@@ -79,15 +80,15 @@ const InsnCountOps x86_insn_count_ops = {
         [X86_COUNT_DIVIDES] = { 5, 32, 13 },
         [X86_COUNT_PAUSES] = { 5, 45, 12 },
     },
+    .domain = x86_pmu_domain,
     .deadline = x86_pmu_deadline,
     .reaches = x86_pmu_reaches,
 };
 
-
-/* The domain of the next instruction */
-static unsigned x86_pmu_domain(X86CPU *cpu)
+static unsigned x86_pmu_domain(CPUState *cs)
 {
-    return cpu->env.hflags & HF_CPL_MASK ? X86_COUNT_USER : X86_COUNT_KERNEL;
+    return cpu_env(cs)->hflags & HF_CPL_MASK ? X86_COUNT_USER
+                                             : X86_COUNT_KERNEL;
 }
 
 uint64_t x86_pmu_bit(unsigned counter)
@@ -179,7 +180,7 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
         return n / parts;
     }
     *rest = 0;
-    n = (now - run->event) / parts;
+    n = now > run->event ? (now - run->event) / parts : 0;
     cycles = x86_pmu_event_sum(cpu, x86_pmu_cycles, c->domains) - run->cycles;
     cycles /= x86_pmu_event_parts(cpu, x86_pmu_cycles);
     if (c->cmask) {
@@ -221,7 +222,8 @@ static void x86_pmu_remember_fraction(X86CPU *cpu, unsigned counter)
     X86PMURun *run = &pmu->run[counter];
 
     if (run->rest) {
-        pmu->fraction[pmu->next_fraction] = (PMUFraction) {
+        /* A stream that was refused half way may have left any number */
+        pmu->fraction[pmu->next_fraction % PMU_FRACTIONS] = (PMUFraction) {
             .value = *x86_pmu_value(&cpu->env, counter),
             .parts = run->rest,
             .code = run->rest_of,
@@ -379,6 +381,11 @@ static int64_t x86_pmu_units_until(X86CPU *cpu, unsigned counter, uint64_t n)
     if (c->cmask && c->inv) {
         return x86_pmu_units_of(cpu, 4 * cpu->pmu->width * (n - 1));
     }
+    if (c->cmask || c->edge) {
+        /* The fraction since the start is not known: it may be nearly 1 */
+        return x86_pmu_event_units(cpu, c->event, n,
+                                   x86_pmu_event_parts(cpu, c->event) - 1);
+    }
     return x86_pmu_event_units(cpu, c->event, n, cpu->pmu->run[counter].rest);
 }
 
@@ -409,7 +416,7 @@ static void x86_pmu_set_due(X86CPU *cpu)
 
         *d = MIN(*d, x86_pmu_units_of(cpu, metrics));
     }
-    insn_count_set_deadlines(CPU(cpu), x86_pmu_domain(cpu), due);
+    insn_count_set_deadlines(CPU(cpu), x86_pmu_domain(CPU(cpu)), due);
 }
 
 /*

@@ -237,12 +237,24 @@ static PmuKind pmu_info_kind(X86CPU *cpu)
 
 PmuInfoList *qmp_query_pmu(Error **errp)
 {
+    g_autoptr(GPtrArray) cpus = g_ptr_array_new_with_free_func(object_unref);
     PmuInfoList *list = NULL, **tail = &list;
     CPUState *cs;
+    unsigned i;
 
+    /* run_on_cpu() releases the BQL: a CPU may be unplugged meanwhile */
     CPU_FOREACH(cs) {
-        PmuInfo *info = g_new0(PmuInfo, 1);
+        g_ptr_array_add(cpus, object_ref(OBJECT(cs)));
+    }
+    for (i = 0; i < cpus->len; i++) {
+        PmuInfo *info;
 
+        cs = CPU(cpus->pdata[i]);
+        if (!DEVICE(cs)->realized) {
+            /* Its thread ends */
+            continue;
+        }
+        info = g_new0(PmuInfo, 1);
         info->cpu_index = cs->cpu_index;
         info->qom_path = object_get_canonical_path(OBJECT(cs));
         info->kind = pmu_info_kind(X86_CPU(cs));

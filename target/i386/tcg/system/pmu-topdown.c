@@ -243,7 +243,8 @@ uint64_t x86_topdown_read(X86CPU *cpu)
     unsigned byte[TOPDOWN_CATEGORIES] = { }, missing = METRICS_WHOLE;
     unsigned i, most;
 
-    if (!t->fresh) {
+    /* A stream that was refused half way may have left parts of nothing */
+    if (!t->fresh || !t->total) {
         return cpu->env.msr_perf_metrics;
     }
     for (i = 0; i < TOPDOWN_LEVEL_1; i++) {

@@ -231,6 +231,7 @@ void x86_pmu_reset(X86CPU *cpu)
         pmu->incoming = PMU_INCOMING_NONE;
         memset(pmu->run, 0, sizeof(pmu->run));
         memset(pmu->fraction, 0, sizeof(pmu->fraction));
+        pmu->next_fraction = 0;
         memset(pmu->extra, 0, sizeof(pmu->extra));
         memset(pmu->missed, 0, sizeof(pmu->missed));
         x86_topdown_clear(cpu);
