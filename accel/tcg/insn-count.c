@@ -424,8 +424,8 @@ static bool insn_count_reaches(CPUState *cpu, TranslationBlock *tb,
     for (i = 0; i < ops->lanes; i++) {
         const InsnCountLane *l = &ops->lane[i];
 
-        lanes[i] = i == ops->units_lane ? units
-                                   : extract64(sum[l->word], l->shift, l->bits);
+        lanes[i] = i == ops->units_lane
+                   ? units : extract64(sum[l->word], l->shift, l->bits);
     }
     return ops->reaches(cpu, tb->count_domain, lanes, loose);
 }

@@ -349,7 +349,10 @@ InsnCountRefusal insn_count_refused(CPUState *cpu, TranslationBlock *tb);
  */
 void insn_count_exec_end(CPUState *cpu);
 
-/* Subtract what @tb has added for instructions that it did not execute */
+/*
+ * Subtract what @tb has added for instructions that it did not execute, and
+ * take back the units that it got above what is due
+ */
 void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
                        const uint64_t *ahead);
 
