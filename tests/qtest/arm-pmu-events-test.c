@@ -295,6 +295,10 @@ static const uint32_t el0_trap_write[] = {
     0xf9400264,     /*     ldr x4, [x19] */
 };
 
+static const uint32_t a32_bkpt[] = {
+    0xe1200070,     /*     bkpt #0 */
+};
+
 static const uint32_t a32_events[] = {
     0xe28f1c02,     /*     add r1, pc, #0x200 */
     0xe1500000,     /*     cmp r0, r0 */
@@ -598,6 +602,16 @@ static const struct {
             { INST_RETIRED, 1 + EL1_INSTS },
             { LD_RETIRED, 1 },
             { LDST_SPEC, 1 },
+            { PC_WRITE_RETIRED, EL1_ERETS },
+            { DP_SPEC, EL1_DATA },
+            { EXC_TAKEN, 1 },
+            { EXC_UNDEF, 1 },
+            { EXC_RETURN, EL1_ERETS },
+        }
+    }, {
+        /* AArch64 takes BKPT as an exception that is no abort */
+        "a32-bkpt", EL0(a32_bkpt), .spsr = SPSR_EL0_32, .expect = {
+            { INST_RETIRED, EL1_INSTS },
             { PC_WRITE_RETIRED, EL1_ERETS },
             { DP_SPEC, EL1_DATA },
             { EXC_TAKEN, 1 },
@@ -1002,6 +1016,74 @@ static void test_traps(void)
     qtest_quit(p.qts);
 }
 
+/*
+ * AArch32 takes BKPT as a prefetch abort. If the exception goes to EL2, which
+ * is in AArch64, it is no abort.
+ */
+static void test_bkpt(void)
+{
+    enum { MDCR_TDE = 1 << 8 };
+    static const struct {
+        uint64_t mdcr;
+        uint16_t event;
+    } cases[] = {
+        { 0, EXC_PABORT },
+        { MDCR_TDE, EXC_TRAP_OTHER },
+    };
+    static const uint32_t enter[] = {
+        0x91400661,     /* add     x1, x19, #0x1000 */
+        0xd51cc001,     /* msr     vbar_el2, x1 */
+        0xd518c001,     /* msr     vbar_el1, x1 */
+        0xd51c4020,     /* msr     elr_el2, x0 */
+        0xd2803a62,     /* mov     x2, #0x1d3: Supervisor mode, A32 */
+        0xd51c4002,     /* msr     spsr_el2, x2 */
+        INSN_COUNTERS_MASK,
+        INSN_COUNT_ON,
+        0xd69f03e0,     /* eret */
+    };
+    /* LR_abt of AArch32 is x20 */
+    static const uint32_t leave_el2[] = {
+        INSN_COUNTERS_MASK, INSN_COUNT_OFF, INSN_RET
+    };
+    /* The counters are off at the HVC */
+    static const uint32_t leave_el1[] = {
+        0xe3e01102,     /* mvn     r1, #0x80000000 */
+        0xee091f5c,     /* mcr     p15, 0, r1, c9, c12, 2: PMCNTENCLR */
+        0xe1400070,     /* hvc     #0 */
+    };
+    const uint64_t el1_code = GUEST_VECTORS(0) + 0x800, prefetch_abort = 0xc;
+    const unsigned taken = EXC_TRAP_FIQ + 1 - EXC_UNDEF;
+    Pmcu p = events_init("-accel tcg -M virtualization=on");
+
+    guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL0_32, leave_el2,
+              ARRAY_SIZE(leave_el2));
+    guest_put(&p, GUEST_VECTORS(0) + prefetch_abort, leave_el1,
+              ARRAY_SIZE(leave_el1));
+    guest_put(&p, el1_code, a32_bkpt, ARRAY_SIZE(a32_bkpt));
+    /* Without RW: EL1 is in AArch32. */
+    guest_write(&p, 0, HCR_EL2, 0);
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        guest_write(&p, 0, MDCR_EL2, COUNTERS | cases[i].mdcr);
+        for (int e = EXC_UNDEF; e <= EXC_TRAP_FIQ; e++) {
+            guest_write(&p, 0, PMEVTYPER_EL0(e - EXC_UNDEF), e);
+            guest_write(&p, 0, PMEVCNTR_EL0(e - EXC_UNDEF), 0);
+        }
+        guest_write(&p, 0, PMEVTYPER_EL0(taken), EXC_TAKEN);
+        guest_write(&p, 0, PMEVCNTR_EL0(taken), 0);
+        guest_call(&p, 0, el1_code, enter, ARRAY_SIZE(enter));
+        for (int e = EXC_UNDEF; e <= EXC_TRAP_FIQ; e++) {
+            uint64_t count = guest_read(&p, 0, PMEVCNTR_EL0(e - EXC_UNDEF));
+
+            if (count != (e == cases[i].event)) {
+                g_test_message("case %d: event 0x%x is %" PRIu64, i, e, count);
+                g_test_fail();
+            }
+        }
+        g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(taken)), ==, 1);
+    }
+    qtest_quit(p.qts);
+}
+
 /* PMCEID has a bit for each common event that has a value, and no other */
 static void test_pmceid(const void *cpu)
 {
@@ -1273,6 +1355,7 @@ int main(int argc, char **argv)
     qtest_add_func("arm-pmu-events/alone", test_alone);
     qtest_add_func("arm-pmu-events/filter", test_filter);
     qtest_add_func("arm-pmu-events/traps", test_traps);
+    qtest_add_func("arm-pmu-events/bkpt", test_bkpt);
     qtest_add_data_func("arm-pmu-events/pmceid/max", "max", test_pmceid);
     qtest_add_data_func("arm-pmu-events/pmceid/a64fx", "a64fx", test_pmceid);
     qtest_add_data_func("arm-pmu-events/pmceid/cortex-a57", "cortex-a57",

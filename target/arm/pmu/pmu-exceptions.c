@@ -11,7 +11,13 @@
  * level that the exception comes from, or, from EL0 of a host at EL2, to EL2.
  * All other exceptions are *traps*, which have events of their own.
  *
- * Source: Arm ARM (DDI 0487), "Common architectural events", EXC_*.
+ * EXC_PABORT and EXC_DABORT follow the exception's name in the state to which
+ * it is taken. AArch32 takes BKPT, breakpoints, and watchpoints as aborts. In
+ * AArch64 they have exception classes of their own, and so belong to EXC_UNDEF,
+ * "other synchronous".
+ *
+ * Source: Arm ARM (DDI 0487), "Common event numbers", EXC_*; "Prefetch Abort
+ * exceptions, taken to a PL1 mode", and the same for Data Abort exceptions.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -42,11 +48,13 @@ static bool pmu_exception_is_local(CPUARMState *env)
            (from == 0 && to == 2 && (arm_hcr_el2_eff(env) & HCR_TGE));
 }
 
-/* Is EXCP_*_ABORT an abort, rather than a breakpoint or a watchpoint? */
+/*
+ * Is EXCP_*_ABORT or EXCP_BKPT an abort, rather than an exception of AArch64
+ * for breakpoints, watchpoints, BRK, or BKPT?
+ */
 static bool pmu_exception_is_abort(CPUARMState *env)
 {
     if (!arm_el_is_aa64(env, env->exception.target_el)) {
-        /* AArch32 reports breakpoints and watchpoints as aborts. */
         return true;
     }
     switch (syn_get_ec(env->exception.syndrome)) {
@@ -82,6 +90,7 @@ static ARMPmuException pmu_exception_kind(CPUARMState *env, int index)
         return local ? PMU_EXC_FIQ : PMU_EXC_TRAP_FIQ;
     case EXCP_VSERR:
         return local ? PMU_EXC_DABORT : PMU_EXC_TRAP_DABORT;
+    case EXCP_BKPT:
     case EXCP_PREFETCH_ABORT:
         if (pmu_exception_is_abort(env)) {
             return local ? PMU_EXC_PABORT : PMU_EXC_TRAP_PABORT;
