@@ -889,6 +889,47 @@ static void test_overflow(const void *args)
     qtest_quit(p.qts);
 }
 
+/*
+ * A call of the firmware that QEMU is: the instruction after it reads the flag
+ * of an overflow, and the interrupt is there.
+ */
+static void test_overflow_psci(void)
+{
+    static const struct {
+        const char *args;
+        uint32_t call;
+        uint16_t event;
+    } cases[] = {
+        { "-accel tcg", 0xd4000002 /* hvc #0 */, EXC_HVC },
+        { "-accel tcg -M virtualization=on", 0xd4000003 /* smc #0 */, EXC_SMC },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        const uint32_t code[] = {
+            0x52b08000,     /* mov w0, #0x84000000: PSCI_VERSION */
+            cases[i].call,
+            0xd53b9e60,     /* mrs x0, pmovsset_el0 */
+            INSN_RET,
+        };
+        Pmcu p = events_init(cases[i].args);
+        g_autofree char *cpu = pmcu_find_device(p.qts, "max-arm-cpu", 0);
+
+        qtest_irq_intercept_out_named(p.qts, cpu, "pmu-interrupt");
+        guest_write(&p, 0, PMINTENSET_EL1, 3);
+        guest_write(&p, 0, PMCNTENSET_EL0, 3);
+        guest_write(&p, 0, PMEVTYPER_EL0(0), EXC_TAKEN | FILTER_NSH);
+        guest_write(&p, 0, PMEVTYPER_EL0(1), cases[i].event | FILTER_NSH);
+        guest_write(&p, 0, PMEVCNTR_EL0(0), UINT64_MAX);
+        guest_write(&p, 0, PMEVCNTR_EL0(1), UINT64_MAX);
+        g_assert_false(qtest_get_irq(p.qts, 0));
+        g_assert_cmphex(guest_call(&p, 0, 0, code, ARRAY_SIZE(code)), ==, 3);
+        g_assert_true(qtest_get_irq(p.qts, 0));
+        g_assert_cmphex(guest_read(&p, 0, PMEVCNTR_EL0(0)), ==, 0);
+        g_assert_cmphex(guest_read(&p, 0, PMEVCNTR_EL0(1)), ==, 0);
+        qtest_quit(p.qts);
+    }
+}
+
 /* PMEVTYPER<n>.P and .U: the code at EL0, and what is at EL1 */
 static void test_filter(void)
 {
@@ -1356,6 +1397,7 @@ int main(int argc, char **argv)
     qtest_add_func("arm-pmu-events/filter", test_filter);
     qtest_add_func("arm-pmu-events/traps", test_traps);
     qtest_add_func("arm-pmu-events/bkpt", test_bkpt);
+    qtest_add_func("arm-pmu-events/overflow-psci", test_overflow_psci);
     qtest_add_data_func("arm-pmu-events/pmceid/max", "max", test_pmceid);
     qtest_add_data_func("arm-pmu-events/pmceid/a64fx", "a64fx", test_pmceid);
     qtest_add_data_func("arm-pmu-events/pmceid/cortex-a57", "cortex-a57",

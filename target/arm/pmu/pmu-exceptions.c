@@ -30,6 +30,7 @@
 #include "pmu-internal.h"
 #include "syndrome.h"
 #include "qemu/main-loop.h"
+#include "system/tcg.h"
 
 #define PMU_EXC_EVENT(number, name, exception)                  \
     uint64_t pmu_get_##name(CPUARMState *env)                   \
@@ -107,18 +108,33 @@ static ARMPmuException pmu_exception_kind(CPUARMState *env, int index)
 
 void pmu_count_exception(ARMCPU *cpu)
 {
+    CPUARMState *env = &cpu->env;
     int index = CPU(cpu)->exception_index;
 
     g_assert(bql_locked());
-    if (index != EXCP_SEMIHOST) {
-        cpu->pmu_count.exceptions[PMU_EXC_TAKEN]++;
-        cpu->pmu_count.exceptions[pmu_exception_kind(&cpu->env, index)]++;
+    if (index == EXCP_SEMIHOST) {
+        return;
+    }
+    cpu->pmu_count.exceptions[PMU_EXC_TAKEN]++;
+    cpu->pmu_count.exceptions[pmu_exception_kind(env, index)]++;
+    if (tcg_enabled() && arm_is_psci_call(cpu, index)) {
+        /*
+         * QEMU handles the call without a change of exception level, whose
+         * hooks detect overflows otherwise. Detect them before the call: it may
+         * wait for the interrupt (CPU_SUSPEND).
+         */
+        pmu_op_start(env);
+        pmu_op_finish(env);
     }
 }
 
 void pmu_count_exception_return(ARMCPU *cpu)
 {
-    /* HELPER(exception_return) does not hold the BQL for an illegal return. */
+    /*
+     * HELPER(exception_return) does not hold the BQL for an illegal return.
+     * The CPU's next step is then an Illegal Execution state exception, or an
+     * interrupt; entry to that detects an overflow.
+     */
     BQL_LOCK_GUARD();
     cpu->pmu_count.exceptions[PMU_EXC_RETURN]++;
 }
