@@ -360,12 +360,13 @@ class Driver(Checks, functional.OneGuest):
         pmcu_record --samples 0 2>&1
         pmcu_record --period-us 0 2>&1
         pmcu_record --period-us 85899346 2>&1
+        pmcu_record --frequency 100 2>&1
         perf stat -a -e hisi_pmcu_sccl0/nr_sample=1,period_us=9/u true 2>&1 | grep -c 'not supported'
         cat $list
         seq -s , 240 > $list && pmcu_record --samples 1 | tail -1''')
     def test_bad_input(self, lines):
-        """wrong lists and numbers are refused, and so is an event for one exception level"""
-        self.assertEqual(lines, 3 * ['pmcu_record: error: perf_event_open: Invalid argument'] +
+        """wrong lists, numbers, a frequency, and an event for one exception level are refused"""
+        self.assertEqual(lines, 4 * ['pmcu_record: error: perf_event_open: Invalid argument'] +
                          ['1', '0x11,0x12', f'recorded 1 samples, count 1, {40 * 1024} bytes, '
                           'flags 0x0'])
 

@@ -37,7 +37,7 @@
 #define RING_PAGES        8             /* of perf's records */
 
 static struct {
-    unsigned die, samples, period_us, loops, pages, stop_ms, timeout_s;
+    unsigned die, samples, period_us, loops, pages, stop_ms, timeout_s, frequency;
     unsigned long filter;
     bool keep;
     const char *events;
@@ -113,6 +113,8 @@ static void open_event(void)
         .type = sysfs_number("type"),
         .config = (uint64_t)opt.period_us << 32 | opt.samples,
         .config1 = opt.filter | opt.loops << 8,
+        .freq = opt.frequency != 0,
+        .sample_freq = opt.frequency,
         .disabled = 1,
         .aux_watermark = 4096,          /* be told soon */
     };
@@ -196,6 +198,7 @@ static void parse(int argc, char **argv)
         { "pages", required_argument, NULL, 'a' },
         { "stop-ms", required_argument, NULL, 'S' },
         { "timeout", required_argument, NULL, 't' },
+        { "frequency", required_argument, NULL, 'F' },
         { "keep", no_argument, NULL, 'k' },
         { }
     };
@@ -213,6 +216,7 @@ static void parse(int argc, char **argv)
         case 'a': opt.pages = n; break;
         case 'S': opt.stop_ms = n; break;
         case 't': opt.timeout_s = n; break;
+        case 'F': opt.frequency = n; break;
         case 'k': opt.keep = true; break;
         default:
             puts("usage: pmcu_record [OPTION]...\n"
@@ -226,6 +230,7 @@ static void parse(int argc, char **argv)
                  "  --keep          let the AUX buffer fill up\n"
                  "  --stop-ms N     disable the event after this time\n"
                  "  --timeout N     give up after so many seconds (10, and 20 times what it takes)\n"
+                 "  --frequency N   ask perf for N samples a second, which the driver refuses\n"
                  "exit status: 0 all samples, 1 fewer, 2 error");
             exit(2);
         }

@@ -21,8 +21,8 @@
  * So the PMCU writes to a buffer of the driver, and the driver copies the records
  * to the AUX buffer at the end of a run.
  *
- * No lock protects the state of a run: start, stop and the interrupt handler all
- * run on the CPU of the event, with interrupts disabled.
+ * No lock protects the state of a run: start, stop, the interrupt handler and
+ * pmcu_shut_down() all run on the CPU of the event, with interrupts disabled.
  *
  * In compatibility mode (module parameter comp=1), the PMCU leaves the cycle
  * counter and counters 0 to 2 of the CPUs to virtual machines.
@@ -33,6 +33,7 @@
  */
 
 #include <linux/bitfield.h>
+#include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -47,6 +48,7 @@
 #include <linux/platform_device.h>
 #include <linux/property.h>
 #include <linux/slab.h>
+#include <linux/smp.h>
 
 #include <asm/cputype.h>
 #include <asm/sysreg.h>
@@ -150,6 +152,7 @@ struct pmcu {
 	struct mutex lock;		/* protects list */
 	struct pmcu_list list;		/* without fillers; nr_pmu is not used */
 
+	bool shut_down;			/* no run starts from now on */
 	struct perf_event *event;	/* of the run; NULL: no run is under way */
 	struct perf_output_handle handle;
 	u32 samples_left;		/* of the recording; includes this run's */
@@ -255,6 +258,8 @@ static void pmcu_run(struct pmcu *pmcu, struct perf_event *event)
 	size_t room;
 	u32 status;
 
+	if (pmcu->shut_down)
+		goto stopped;
 	/* Fails if the reader has no AUX buffer, or a full one. */
 	if (!perf_aux_output_begin(&pmcu->handle, event))
 		goto stopped;
@@ -411,6 +416,12 @@ static int pmcu_event_init(struct perf_event *event)
 	/* A record covers all CPUs of the die, so it cannot belong to a task. */
 	if (event->cpu < 0 || event->attach_state & PERF_ATTACH_TASK)
 		return -EOPNOTSUPP;
+	/*
+	 * To adjust the period to a frequency, perf would stop and start the event
+	 * at each tick, and so begin the recording again.
+	 */
+	if (event->attr.freq)
+		return -EINVAL;
 	if (pmcu->cpu < 0)
 		return -ENODEV;
 	if (!FIELD_GET(CONFIG_NR_SAMPLE, event->attr.config) || !period_us ||
@@ -722,10 +733,29 @@ static void pmcu_remove(struct platform_device *pdev)
 	cpuhp_state_remove_instance_nocalls(pmcu_cpuhp_state, &pmcu->node);
 }
 
-/* A run must not write to the memory of the kernel that comes after this one. */
+static void pmcu_shut_down(void *data)
+{
+	struct pmcu *pmcu = data;
+
+	pmcu->shut_down = true;
+	pmcu_quiesce(pmcu);
+}
+
+/*
+ * A run must not write to the memory of the kernel that comes after this one.
+ * With "kexec -e", programs still run here: their events may start after this.
+ */
 static void pmcu_shutdown(struct platform_device *pdev)
 {
-	pmcu_quiesce(platform_get_drvdata(pdev));
+	struct pmcu *pmcu = platform_get_drvdata(pdev);
+
+	/* Runs start on the CPU of events, which cannot move now. */
+	cpus_read_lock();
+	if (pmcu->cpu < 0)
+		pmcu_shut_down(pmcu);
+	else
+		smp_call_function_single(pmcu->cpu, pmcu_shut_down, pmcu, true);
+	cpus_read_unlock();
 }
 
 static const struct acpi_device_id pmcu_acpi_match[] = {
