@@ -507,6 +507,37 @@ static void test_overflow(void)
 }
 
 /*
+ * A PMCU that sets PMCR_EL0.E lets the interrupt of another counter through,
+ * and one that clears it ends the interrupt.
+ */
+static void test_pmcr_interrupt(void)
+{
+    Pmcu p = tcg_init("-cpu max");
+    g_autofree char *cpu = pmcu_find_device(p.qts, "max-arm-cpu", 0);
+    PmcuRun run = { PMCU_RUN_DEFAULT, .wait_cnt = 500000000 };
+    const uint64_t other = 1 << 5;
+
+    qtest_irq_intercept_out_named(p.qts, cpu, "pmu-interrupt");
+    guest_write(&p, 0, PMCR_EL0, 0);
+    guest_write(&p, 0, PMINTENSET_EL1, other);
+    guest_write(&p, 0, PMOVSSET_EL0, other);
+    g_assert_false(qtest_get_irq(p.qts, 0));
+    pmcu_start(&p, &run);
+    g_assert_cmpint(pmcu_state(&p), ==, HISI_PMCU_COUNT);
+    g_assert_true(qtest_get_irq(p.qts, 0));
+    pmcu_break(&p);
+    g_assert_true(qtest_get_irq(p.qts, 0));
+    pmcu_write(&p, A_INT_CLR, BRK);
+    run.pmcr = 0;
+    pmcu_start(&p, &run);
+    g_assert_cmpint(pmcu_state(&p), ==, HISI_PMCU_COUNT);
+    g_assert_false(qtest_get_irq(p.qts, 0));
+    g_assert_cmphex(guest_read(&p, 0, PMOVSSET_EL0), ==, other);
+    pmcu_break(&p);
+    qtest_quit(p.qts);
+}
+
+/*
  * Software that uses the same counters gets wrong numbers, and no more; what it
  * has in counters that the PMCU does not use stays right.
  */
@@ -1072,6 +1103,7 @@ int main(int argc, char **argv)
     qtest_add_func("hisi_pmcu/tcg/hammer", test_hammer);
     qtest_add_func("hisi_pmcu/tcg/stop-cont", test_stop_cont);
     qtest_add_func("hisi_pmcu/tcg/overflow-interrupt", test_overflow);
+    qtest_add_func("hisi_pmcu/tcg/pmcr-interrupt", test_pmcr_interrupt);
     qtest_add_func("hisi_pmcu/tcg/contention", test_contention);
     qtest_add_func("hisi_pmcu/tcg/compatibility-mode-hpme", test_comp_hpme);
     qtest_add_data_func("hisi_pmcu/tcg/hpmn/max", "-cpu max,pmu-counters=8",
