@@ -14,6 +14,10 @@
 #include "accel/tcg/insn-count.h"
 #include "exec/translation-block.h"
 #include "hw/core/cpu.h"
+#include "qemu/host-utils.h"
+
+/* Where INSN_COUNT_UNITS and the bits above it lie in cflags */
+#define CF_INSN_COUNT_SHIFT     ctz32(CF_INSN_COUNT)
 
 /* A unit in word 0 */
 #define INSN_COUNT_UNIT         (1ULL << INSN_COUNT_UNITS_SHIFT)

@@ -21,9 +21,7 @@
 QEMU_BUILD_BUG_ON(INSN_COUNT_TB_UNITS > INSN_COUNT_MAX_UNITS);
 QEMU_BUILD_BUG_ON(INSN_COUNT_MAX_UNITS + INSN_COUNT_INSN_UNITS >=
                   1 << (63 - INSN_COUNT_UNITS_SHIFT));
-QEMU_BUILD_BUG_ON(CF_INSN_COUNT !=
-                  INSN_COUNT_UNITS << CF_INSN_COUNT_SHIFT ||
-                  2u << INSN_COUNT_WORD_BITS << CF_INSN_COUNT_SHIFT >
+QEMU_BUILD_BUG_ON(CF_INSN_COUNT * (2u << INSN_COUNT_WORD_BITS) >
                   1 << CF_CLUSTER_SHIFT);
 
 /* For how many units blocks may go on to count what is no longer wanted */
@@ -324,7 +322,10 @@ static void insn_count_hand_out_budgets(CPUState *cpu, unsigned domain,
         int64_t units = MIN(c->limit ?: INSN_COUNT_MAX_UNITS,
                             insn_count_until_deadline(cpu, due, d));
 
-        units = MAX(units, d == domain ? least : 0);
+        if (d == domain) {
+            c->excess = least > units;
+            units = MAX(units, least);
+        }
         for (sets = c->due_sets; sets; sets &= sets - 1) {
             if (ctz32(sets) & (1 << d)) {
                 due[ctz32(sets)] -= units;
@@ -374,18 +375,34 @@ void insn_count_exec_end(CPUState *cpu)
 {
     const InsnCountOps *ops = insn_count_ops(cpu);
 
-    if (ops && insn_count_state(cpu)->counted) {
-        insn_count_check_deadlines(cpu, 1 << (ops->domain ? ops->domain(cpu)
-                                                          : 0));
-        if (cpu->singlestep_enabled) {
-            /* A debugger's step uses units that are not there */
-            insn_count_hand_out_budgets(cpu, 0, 0);
-        }
+    if (!ops || !insn_count_state(cpu)->counted) {
+        return;
+    }
+    insn_count_check_deadlines(cpu, 1 << (ops->domain ? ops->domain(cpu) : 0));
+    if (cpu->singlestep_enabled) {
+        /* A debugger's step uses units that are not there */
+        insn_count_hand_out_budgets(cpu, 0, 0);
+    }
+    if (!(cpu->cflags_next_tb & CF_NOIRQ)) {
+        /* What is executed next may be a debugger's step: cut it then */
+        cpu->cflags_next_tb = -1;
+    }
+    /* For insn_count_read(), which looks whether the vCPU is running */
+    smp_wmb();
+}
+
+void insn_count_diverted(CPUState *cpu)
+{
+    const InsnCountOps *ops = insn_count_ops(cpu);
+
+    if (ops && insn_count_state(cpu)->excess) {
+        insn_count_sync(cpu, 0);
+        insn_count_hand_out_budgets(cpu, ops->domain ? ops->domain(cpu) : 0, 0);
     }
 }
 
 /* For each n, what the first n instructions of @tb add to the words */
-static void insn_count_sums_of_tb(TranslationBlock *tb,
+static void insn_count_sums_of_tb(CPUState *cpu, TranslationBlock *tb,
                                   uint64_t (*sum)[INSN_COUNT_WORDS])
 {
     const uint8_t *p = tb->tc.ptr + tb->tc.size;
@@ -393,7 +410,7 @@ static void insn_count_sums_of_tb(TranslationBlock *tb,
     unsigned i, j;
 
     for (i = 0; i < tb->icount; i++) {
-        for (j = 0; j < INSN_START_WORDS; j++) {
+        for (j = 0; j < insn_count_ops(cpu)->start_words; j++) {
             decode_sleb128(&p);
         }
         insn_count_decode(tb, &p, ahead);
@@ -449,7 +466,7 @@ static unsigned insn_count_insns_until_deadline(CPUState *cpu,
         return 0;
     }
     sum = g_malloc_n(tb->icount + 1, sizeof(*sum));
-    insn_count_sums_of_tb(tb, sum);
+    insn_count_sums_of_tb(cpu, tb, sum);
 
     /*
      * A deadline that is loose waits until just before the last instruction,
@@ -523,13 +540,33 @@ InsnCountRefusal insn_count_refused(CPUState *cpu, TranslationBlock *tb)
 void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
                        const uint64_t *ahead)
 {
+    const InsnCountOps *ops = insn_count_ops(cpu);
     CPUInsnCount *c = insn_count_state(cpu);
+    const int64_t units = -insn_count_units(ahead[0]);
+    const unsigned domain = tb->count_domain;
     int64_t most;
+    uint32_t sets;
     unsigned i;
 
-    for (i = 0; i < insn_count_ops(cpu)->words; i++) {
-        insn_count_set(cpu, tb->count_domain, i,
-                       insn_count_get(cpu, tb->count_domain, i) - ahead[i]);
+    /*
+     * The instruction may have had the words folded, as retired: a store to a
+     * device that looks at the counts, and then to a page that faults. So take
+     * back from the totals.
+     */
+    insn_count_sync(cpu, 0);
+    seqlock_write_begin(&c->seq);
+    for (i = 0; i < ops->lanes; i++) {
+        const InsnCountLane *l = &ops->lane[i];
+
+        insn_count_add_total(c, domain, i, i == ops->units_lane ? -units :
+                             -extract64(ahead[l->word], l->shift, l->bits));
+    }
+    seqlock_write_end(&c->seq);
+    c->linger += units;
+    for (sets = c->due_sets; sets; sets &= sets - 1) {
+        if (ctz32(sets) & (1 << domain)) {
+            c->due[ctz32(sets)] += units;
+        }
     }
 
     /*
@@ -537,12 +574,8 @@ void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
      * due. They are for its own instructions, and others may come next. Leave
      * one unit for cpu_exec_step_atomic().
      */
-    insn_count_sync(cpu, 0);
-    most = MAX(insn_count_until_deadline(cpu, c->due, tb->count_domain), 1);
-    if (c->budget[tb->count_domain] > most) {
-        insn_count_add_budget(cpu, tb->count_domain,
-                              most - c->budget[tb->count_domain]);
-    }
+    most = MAX(insn_count_until_deadline(cpu, c->due, domain), 1);
+    insn_count_add_budget(cpu, domain, MIN(units, most - c->budget[domain]));
 }
 
 int insn_count_ahead(uintptr_t host_pc, uint64_t *ahead)
@@ -552,7 +585,8 @@ int insn_count_ahead(uintptr_t host_pc, uint64_t *ahead)
     if (in_code_gen_buffer((const void *)(host_pc - tcg_splitwx_diff))) {
         TranslationBlock *tb = tcg_tb_lookup(host_pc);
 
-        tcg_debug_assert(INSN_START_WORDS <= ARRAY_SIZE(data));
+        tcg_debug_assert(insn_count_ops(current_cpu)->start_words <=
+                         ARRAY_SIZE(data));
         if (tb && (tb_cflags(tb) & CF_INSN_COUNT) &&
             cpu_unwind_data_from_tb(tb, host_pc, data, ahead) >= 0) {
             return tb->count_domain;

@@ -19,7 +19,7 @@
 typedef void ClassInitData;
 
 /* Words of the target that each instruction of a block is stored with */
-#define INSN_START_WORDS    (tcg_ctx->insn_start_words)
+#define INSN_START_WORDS    TARGET_INSN_START_WORDS
 
 /* Does a TCG op load from the guest's memory? */
 #define TCG_OP_IS_QEMU_LD(opc) \

@@ -19,7 +19,9 @@
 #include "qapi/error.h"
 #include "qapi/qapi-builtin-visit.h"
 #include "qemu/main-loop.h"
+#include "qemu/pmu-compat.h"
 #include "qemu/timer.h"
+#include "tcg/insn-start-words.h"
 
 /* See @lane below */
 #define PPC_COUNT_WORDS         3
@@ -286,6 +288,7 @@ const InsnCountOps ppc_insn_count_ops = {
     .word = INSN_COUNT_WORD_AT(PowerPCCPU, insn_count.insns, 0x128),
     .units_lane = PPC_COUNT_INSNS,
     .domains = PPC_COUNT_DOMAINS,
+    .start_words = INSN_START_WORDS,
     .words = PPC_COUNT_WORDS,
     .lanes = PPC_COUNT_LANES,
     .lane = {

@@ -360,6 +360,55 @@ static void test_overflow(const void *args)
     qtest_quit(p.qts);
 }
 
+/*
+ * Writes of PMCCFILTR and PMCCNTR take effect with the next instruction: cycles
+ * count from there, and overflow when they should.
+ */
+static void test_written(void)
+{
+    static const uint32_t count[] = {
+        0xd51befff,     /*     msr pmccfiltr_el0, xzr */
+        0x5281f407,     /*     mov w7, #4000 */
+        0x710004e7,     /* 1:  subs w7, w7, #1 */
+        0x54ffffe1,     /*     b.ne 1b */
+        0xd53b9d00,     /*     mrs x0, pmccntr_el0 */
+        INSN_RET,
+    };
+    static const Cost cost = { 1 + 2 * 4000 + 1, 4000 - 1, 0, 0 };
+    /* An instruction is a nanosecond, and an ISB four cycles: no timer helps */
+    static const uint32_t until[] = {
+        0xd51b9d00,     /*     msr pmccntr_el0, x0 */
+        0xd5033fdf,     /* 1:  isb */
+        0xd5033fdf,     /*     isb */
+        0xd53b9e64,     /*     mrs x4, pmovsset_el0 */
+        0xb4ffffa4,     /*     cbz x4, 1b */
+        0xd53b9d00,     /*     mrs x0, pmccntr_el0 */
+        INSN_RET,
+    };
+    const Model *m = &models[0];
+    Pmcu p = topdown_init("-accel tcg -icount shift=0,sleep=off", m);
+    int64_t more;
+
+    /* Nothing has been counted before */
+    guest_write(&p, 0, PMCCFILTR_EL0, FILTER_P);
+    guest_write(&p, 0, PMCNTENSET_EL0, COUNT_CYCLES);
+    more = guest_call(&p, 0, 0, count, ARRAY_SIZE(count)) -
+           expected(m, &cost, CPU_CYCLES);
+    g_assert_cmpint(llabs(more), <=, 1);
+
+    guest_write(&p, 0, PMCR_EL0, PMCR_E);
+    guest_write(&p, 0, PMOVSCLR_EL0, COUNT_CYCLES);
+    for (unsigned n = 100; n < 1000000; n *= 10) {
+        uint64_t left = guest_call(&p, 0, (uint32_t)-n, until,
+                                   ARRAY_SIZE(until));
+
+        /* Less than a turn */
+        g_assert_cmpint((uint32_t)left, <, 10);
+        guest_write(&p, 0, PMOVSCLR_EL0, COUNT_CYCLES);
+    }
+    qtest_quit(p.qts);
+}
+
 /* The PMCU sees the same cycles, in its own field and as an event */
 static void test_pmcu(void)
 {
@@ -519,6 +568,7 @@ int main(int argc, char **argv)
                         test_overflow);
     qtest_add_data_func("arm-pmu-topdown/overflow/icount", modes[1].args,
                         test_overflow);
+    qtest_add_func("arm-pmu-topdown/written", test_written);
     qtest_add_func("arm-pmu-topdown/pmcu", test_pmcu);
     qtest_add_func("arm-pmu-topdown/refused", test_refused);
     qtest_add_func("arm-pmu-topdown/changed-late", test_changed_late);

@@ -344,6 +344,8 @@ bool guest_try_load(const char *args, const char *stream)
         g_assert_cmpint(g_get_monotonic_time(), <, end);
         g_usleep(1000);
     }
+    /* Also of half a stream */
+    g_free(qtest_hmp(qts, "info pmu"));
     if (done) {
         g_free(qtest_hmp(qts, "info registers"));
         qtest_qmp_assert_success(qts, "{ 'execute': 'cont' }");

@@ -152,7 +152,7 @@ static void write_record(PnvImcThread *t, const Record record)
                       "for the trace at 0x%" HWADDR_PRIx "\n",
                       e->imc->chip->chip_id, e->core, addr);
     }
-    s->record++;
+    s->record = (s->record + 1) % records;
 }
 
 /* Advance CPMC1 to 4, and store a record if the period has passed. */

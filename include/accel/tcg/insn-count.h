@@ -140,6 +140,7 @@
  * @linger: units until @wanted replaces @counted
  * @counted: what blocks count, INSN_COUNT_UNITS and so on
  * @wanted: what insn_count_enable() asked for last
+ * @excess: a budget is larger than what is due, for one block
  * @seq: held for writing while words, @budget, and @total change together
  *
  * Not migrated: a target for which differences of totals are not enough, such
@@ -157,6 +158,7 @@ typedef struct CPUInsnCount {
     int64_t linger;
     uint8_t counted;
     uint8_t wanted;
+    bool excess;
     QemuSeqLock seq;
 } CPUInsnCount;
 
@@ -174,6 +176,7 @@ typedef struct InsnCountLane {
  *        domain 0, then all words of domain 1, and so on
  * @units_lane: the lane that is the units
  * @domains: number of privilege domains
+ * @start_words: INSN_START_WORDS of the target
  * @words: number of words of a domain
  * @lanes: number of lanes; lane 0 is the retired instructions
  * @lane: layout of all lanes except @units_lane. If lane 0 is not the units, it
@@ -199,6 +202,7 @@ typedef struct InsnCountOps {
     size_t word;
     unsigned units_lane;
     unsigned domains;
+    unsigned start_words;
     unsigned words;
     unsigned lanes;
     InsnCountLane lane[INSN_COUNT_LANES];
@@ -348,6 +352,13 @@ InsnCountRefusal insn_count_refused(CPUState *cpu, TranslationBlock *tb);
  * has reached: it can wake a CPU that has halted, and a replay may wait for it.
  */
 void insn_count_exec_end(CPUState *cpu);
+
+/*
+ * An interrupt or exception has come in front of a block. The block may have
+ * got more units than are due, because it does not reach the deadline in them;
+ * the handler must not use them.
+ */
+void insn_count_diverted(CPUState *cpu);
 
 /*
  * Subtract what @tb has added for instructions that it did not execute, and

@@ -28,6 +28,7 @@
 #include "qemu/main-loop.h"
 #include "qemu/pmu-compat.h"
 #include "system/tcg.h"
+#include "tcg/insn-start-words.h"
 #ifdef CONFIG_TCG
 #include "tcg/tcg.h"
 #endif
@@ -443,6 +444,7 @@ const InsnCountOps arm_insn_count_ops = {
     .word = INSN_COUNT_WORD_AT(ARMCPU, pmu_count.insns, 0x3a0),
     .units_lane = PMU_LANE_INST,
     .domains = 1,
+    .start_words = INSN_START_WORDS,
     .words = 7,
     .lanes = PMU_LANES,
     .lane = {

@@ -387,6 +387,29 @@ static void case_global_status(void)
     check("no PMI", NO_STEP, apic_irr(VEC_PMI), false);
 }
 
+/*
+ * A WRMSR that resets overflows resets those before it, not its own: it counts
+ * when it retires. Counting ends with the second WRMSR, which counts, too.
+ */
+static void case_global_reset(void)
+{
+    unsigned k, kept = 0;
+
+    for (k = 1; k <= 100; k++) {
+        uint32_t eax = 1, ecx = MSR_STATUS_RESET;
+
+        pmu_reset();
+        wrmsr(MSR_EVTSEL(0), EV_INSNS | EVTSEL_OS | EVTSEL_EN);
+        wrmsr(MSR_A_PMC(0), negative(k));
+        wrmsr(MSR_GLOBAL_CTRL, 1);
+        asm volatile("wrmsr; nop; nop; xor %%eax, %%eax; mov %2, %%ecx; wrmsr"
+                     : "+a" (eax), "+c" (ecx)
+                     : "i" (MSR_GLOBAL_CTRL), "d" (0) : "memory");
+        kept += rdmsr(MSR_GLOBAL_STATUS);
+    }
+    check("kept", NO_STEP, kept, 6);
+}
+
 static void case_global_inuse(void)
 {
     int i;
@@ -1851,6 +1874,35 @@ static void case_pmi_fault(void)
               (uintptr_t)payload_fault_skipped + 3 * ((i + 1) / 2) +
               (i + 1) % 2);
     }
+}
+
+/*
+ * The block that an interrupt comes in front of leaves what it would have used,
+ * too.
+ */
+static void case_pmi_interrupt(void)
+{
+    Cpu *cpu = this_cpu();
+    unsigned i;
+
+    set_gate(VEC_TIMER, calls_return, 0);
+    for (i = 0; i < 100; i++) {
+        unsigned k = i % 20;
+
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        apic_write(APIC_LVTPC, LVT_NMI);
+        /* Of the body, and k + 1 of the handler */
+        arm(0, EV_CALL, negative(2 + k), true);
+        payload_irqs = 0;
+        apic_timer(20000, false);
+        kernel(body_long_until_irq, 0);
+        check("interrupts", i, cpu->pmis, 1);
+        check("RIP", i, cpu->pmi_rip,
+              (uintptr_t)payload_irq_calls + 5 * (k + 1));
+    }
+    apic_timer(0, false);
+    set_trap_gate(VEC_TIMER);
 }
 
 #define SPLIT_STEPS         10

@@ -55,6 +55,7 @@
     X(counter_width, "registers/counter-width", 0)                          \
     X(shape, "registers/shape", 0)                                          \
     X(global_status, "registers/global-status", 0)                          \
+    X(global_reset, "registers/global-reset", 0)                            \
     X(global_inuse, "registers/global-inuse", 0)                            \
     X(misc_enable, "registers/misc-enable", 0)                              \
     X(rdpmc_index, "rdpmc/index", 0)                                        \
@@ -97,6 +98,7 @@
     X(pmi_full_block, "pmi/full-block", 0)                                  \
     X(pmi_away, "pmi/away", CASE_MANUAL)                                    \
     X(pmi_fault, "pmi/fault", 0)                                            \
+    X(pmi_interrupt, "pmi/interrupt", 0)                                    \
     X(pmi_split_lock, "pmi/split-lock", CASE_SMP)                           \
     X(pmi_halt, "pmi/halt", 0)                                              \
     X(pmi_sampling, "pmi/sampling", 0)                                      \
@@ -164,6 +166,7 @@
     X(td_divides, "events/divisions-and-pauses", 0)                         \
     X(td_fp, "events/floating-point", 0)                                    \
     X(td_model_overflow, "events/overflow-of-models", 0)                    \
+    X(td_filtered_overflow, "events/overflow-of-filtered", 0)               \
     X(td_extra, "registers/offcore-and-pebs", 0)                            \
     X(td_offcore, "events/offcore", 0)                                      \
     X(td_skid, "events/pmi-right-behind", 0)                                \

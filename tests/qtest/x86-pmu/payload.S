@@ -431,6 +431,15 @@ payload_irq_next:
     cli
     ret
 
+/* Long blocks, until an interrupt comes */
+BODY long_until_irq
+    sti
+1:  .fill   300, 1, 0x90
+    cmpl    $0, payload_irqs(%rip)
+    je      1b
+    cli
+    ret
+
 /* Until an interrupt goes on behind it */
 BODY spin
     .globl  payload_spin
@@ -700,6 +709,19 @@ syscall_return:
     .globl  debug_return
 debug_return:
     incl    payload_debugs(%rip)
+    iretq
+
+    .globl  calls_return
+calls_return:
+    incl    payload_irqs(%rip)
+    .globl  payload_irq_calls
+payload_irq_calls:
+    .rept   20
+    call    1f
+1:
+    .endr
+    add     $20 * 8, %rsp
+    movabs  %eax, APIC_BASE + 0xb0
     iretq
 
     .globl  timer_return

@@ -2058,6 +2058,45 @@ static void case_td_model_overflow(void)
     context("");
 }
 
+static bool hook_filtered(Frame *f)
+{
+    if (f->vector == VEC_BP) {
+        /* Deadlines are computed anew, in the middle of a cycle. */
+        program(1, EV_INSNS | EVTSEL_USR);
+        return true;
+    }
+    if (f->vector == VEC_NMI) {
+        this_cpu()->events = slots();
+    }
+    return false;
+}
+
+/*
+ * Cycles in which something retires: all are full here. The interrupt comes
+ * after the NOP that completes one, whatever part of it is done at a stop.
+ */
+static void case_td_filtered_overflow(void)
+{
+    Cpu *cpu = this_cpu();
+    unsigned k, turns;
+
+    for (k = 100; k < 110; k++) {
+        for (turns = 1; turns <= 10; turns++) {
+            start(FIXED_USR);
+            apic_write(APIC_LVTPC, LVT_NMI);
+            program(0, EV_CYCLES | F(1) | EVTSEL_USR | EVTSEL_INT);
+            wrmsr(MSR_A_PMC(0), negative(k));
+            cpu->hook = hook_filtered;
+            user(body_td_filtered, turns);
+            cpu->hook = NULL;
+            check("interrupts", k, cpu->pmis, 1);
+            /* The precise models are looser: by a block at most */
+            check_range("slots", k, cpu->events, k * width(),
+                        k * width() + (IS_PRECISE ? 600 : 2));
+        }
+    }
+}
+
 /* Registers that hold a value. Linux flips the bits 0 and 4 to find them. */
 static const struct {
     uint32_t msr;
@@ -3350,6 +3389,12 @@ static void check_mix(void)
 static void case_td_pinned(void)
 {
     check_mix();
+
+    /* A mix does not say which cycles are core bound. */
+    start(FIXED_OS);
+    program(0, 0x0914 | F(1) | EVTSEL_OS);
+    block_divides();
+    check("cycles of divisions", NO_STEP, rdmsr(MSR_PMC(0)), 0);
 }
 
 static void case_td_pinned_ap(void)

@@ -23,6 +23,7 @@
 #include "hw/i386/apic_internal.h"
 #include "qemu/main-loop.h"
 #include "qemu/pmu-compat.h"
+#include "tcg/insn-start-words.h"
 #include "trace.h"
 #include "pmu-internal.h"
 
@@ -54,6 +55,7 @@ const InsnCountOps x86_insn_count_ops = {
     .word = INSN_COUNT_WORD_AT(X86CPU, insn_count, X86_COUNT_PLACE),
     .units_lane = X86_COUNT_SLOTS,
     .domains = X86_COUNT_DOMAINS,
+    .start_words = INSN_START_WORDS,
     .words = X86_COUNT_WORDS,
     .lanes = X86_COUNT_LANES,
     .lane = {

@@ -634,9 +634,9 @@ unsigned x86_pmu_event_lanes(X86CPU *cpu, const PMUEvent *e)
     case L2_REFS:
         return x86_topdown_lanes(cpu) | 1 << X86_COUNT_LOADS;
     case CYCLES_DIVIDE:
-        return x86_topdown_lanes(cpu) | 1 << X86_COUNT_DIVIDES;
+        return 1 << X86_COUNT_DIVIDES;
     case CYCLES_PAUSE:
-        return x86_topdown_lanes(cpu) | 1 << X86_COUNT_PAUSES;
+        return 1 << X86_COUNT_PAUSES;
     case MISPREDICTED_COND_TAKEN:
     case MISPREDICTED_COND_NOT_TAKEN:
     case MISPREDICTED_TAKEN:
@@ -811,6 +811,13 @@ static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned formula, unsigned domain,
         return loads + total[X86_COUNT_STORES];
     case DECODED_INSNS:
         return total[X86_COUNT_INSNS] * DECODER_SHARE;
+    /* Whatever is divided, a pinned mix may have no core-bound cycles. */
+    case CYCLES_DIVIDE:
+        return model == X86_PMU_PINNED ? 0 :
+               total[X86_COUNT_DIVIDES] * X86_PRICE_DIVIDE * cycle;
+    case CYCLES_PAUSE:
+        return model == X86_PMU_PINNED ? 0 :
+               total[X86_COUNT_PAUSES] * X86_PRICE_PAUSE * cycle;
     case LLC_REFS:
     case BUFFERS_FULL:
         return refs;
@@ -910,13 +917,6 @@ static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned formula, unsigned domain,
         return (part[TOPDOWN_RETIRING] -
                 MIN(part[TOPDOWN_RETIRING], bandwidth)) *
                (SHARES - DECODER_SHARE);
-    /* A pinned mix can leave less for these two. */
-    case CYCLES_DIVIDE:
-        return MIN(total[X86_COUNT_DIVIDES] * X86_PRICE_DIVIDE * cycle,
-                   part[TOPDOWN_BACKEND] - part[TOPDOWN_MEMORY]);
-    case CYCLES_PAUSE:
-        return MIN(total[X86_COUNT_PAUSES] * X86_PRICE_PAUSE * cycle,
-                   part[TOPDOWN_BACKEND] - part[TOPDOWN_MEMORY]);
     case MISPREDICTED ... MISPREDICTED_INDIRECT:
         return x86_pmu_mispredicted(cpu, formula, domain, total, part);
     case MACHINE_CLEARS:

@@ -333,6 +333,11 @@ bool x86_pmu_wrmsr(CPUX86State *env, uint64_t val, uintptr_t ra)
     if (!ok) {
         raise_exception_err_ra(env, EXCP0D_GPF, 0, ra);
     }
+    if (msr == MSR_CORE_PERF_GLOBAL_OVF_CTRL) {
+        /* Resets what was there before, not an overflow by WRMSR itself */
+        x86_pmu_fold(cpu, ra);
+        val &= env->msr_global_status;
+    }
     /*
      * An instruction counts if counting is on when it starts: WRMSR itself,
      * which is the last of its block and cannot fail any more, is still
