@@ -48,7 +48,7 @@ def number(kind, good, what):
 
 
 def positive(kind):
-    return number(kind, lambda value: 0 < value < math.inf, 'above 0')
+    return number(kind, lambda value: 0 < value <= 1e9, 'above 0 and up to 1e9')
 
 
 def between(least, most):
@@ -66,13 +66,6 @@ def word(option, pattern, what):
     return parse
 
 
-def suite(text):
-    if not re.fullmatch('([a-z][a-z0-9-]*)?', text):
-        raise ui.Fail(f'--release {text}: not the name of a Debian release',
-                      'for example bookworm or trixie-backports', status=2)
-    return text
-
-
 def packages(text):
     package = word('--with', '[a-z0-9][a-z0-9+.-]*[a-z0-9+]', 'a Debian package')
     return [package(name) for name in text.split(',')]
@@ -85,10 +78,8 @@ def at_path(option, default=''):
         target = target or default
         if not source or not target.startswith('/') or not target.strip('/'):
             raise ArgumentTypeError(f'{option} {text}: expected FILE=/PATH/IN/GUEST')
-        if default and not os.path.isdir(source):
-            raise ui.Fail(f'{option} {source}: no such folder')
-        if not os.path.exists(source):
-            raise ui.Fail(f'{option} {source}: no such file')
+        if not (os.path.isdir if default else os.path.exists)(source):
+            raise ui.Fail(f'{option} {source}: no such {"folder" if default else "file"}')
         return text, target, os.path.abspath(source)
     return parse
 
@@ -142,11 +133,12 @@ MORE = {        # arguments of add_argument() that commands.ini does not have
     'fuzz --time': {'type': positive(int)},
     'install --prefix': {'required': True},
     'kernel --kernel-flavour': {'type': word('--kernel-flavour', '[a-z0-9]*', 'one')},
-    'kernel --release': {'type': suite},
+    'kernel --release': {'type': word('--release', '([a-z][a-z0-9-]*)?',
+                                      'a Debian release, such as bookworm')},
     'rebase --continue': {'dest': 'go_on'},
     'records --clusters': {'type': between(1, 255), 'required': True},
     'records --counters': {'type': between(1, 8), 'required': True},
-    'records --offset': {'type': between(0, 2 ** 63)},
+    'records --offset': {'type': between(0, 2 ** 63 - 1)},
     'records --records': {'type': positive(int), 'default': None},
     'set --events': {'default': None},          # not the same as '', which all events have
     'test --suite': {'choices': ('unit', 'patches', 'qtest', 'functional', 'browser', 'lava')},

@@ -197,7 +197,8 @@ def started(opt, interactive=False, **kw):
     """QEMU as a child that never outlives us; yields (child, messages, log file, Exchange)."""
     ui.LOGS.mkdir(parents=True, exist_ok=True)
     with ui.scratch('boot-') as scratch, monitor.guest(opt.arch) as (name, listener), \
-            open(ui.LOGS / f'boot-{name}.log', 'w', buffering=1) as log, \
+            open(ui.LOGS / f'boot-{name}.log', 'w', buffering=1,
+                 errors='backslashreplace') as log, \
             contextlib.ExitStack() as stack:
         opt.guest, (cmd, given) = name, command(opt, scratch)
         if opt.snapshot:

@@ -263,9 +263,12 @@ def cmd_doctor(opt):
 
 
 def cmd_clean(opt):
+    if ui.BUILD.exists() and not ui.MARK.exists() and ui.HOME != ui.ROOT / 'build':
+        raise ui.Fail(f'{ui.show(ui.HOME)} had files before pmu used it (it has no '
+                      f'{ui.MARK.name})', 'remove the files of pmu by hand')
     if not opt.force:
         export.refuse_if_edited()
     for folder in [ui.BUILD] + [ui.CACHE] * opt.downloads:
         if folder.exists():
+            print(f'removing {ui.show(folder)}', flush=True)
             shutil.rmtree(folder)
-            print(f'removed {ui.show(folder)}')

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu count`: exact counts of a program in the x86 guest, and how they changed."""
 
+import contextlib
 import json
 import math
 import shlex
@@ -22,7 +23,7 @@ def baseline(path):
         return {name: int(found[name]) for name in EVENTS}
     except FileNotFoundError:
         raise ui.Fail(f'--baseline {path}: no such file', 'make it with --json')
-    except (ValueError, KeyError, TypeError):
+    except topdown.MALFORMED:
         raise ui.Fail(f'--baseline {path} has no counts', 'make it with --json')
 
 
@@ -36,14 +37,15 @@ exit $status
     # The stack's place decides which way some functions go; the watchdog takes a counter.
     status, output = topdown.run_in_guest(script, cpu=CPU, files=files,
                                           append='norandmaps nmi_watchdog=0')
-    output.check(command=command)
-    found = [event for line in sum(output.parts, []) if line.startswith('{')
-             if (event := json.loads(line))['counter-value'][0].isdigit()]
+    output.check(command, CPU)
+    found = []
+    for line in sum(output.parts, []):
+        with contextlib.suppress(*topdown.MALFORMED):
+            found.append(int(float(json.loads(line)['counter-value'])))
     if len(found) != len(EVENTS):
         raise ui.Fail('perf has no counts of the program', 'does it start in the guest?',
                       ui.LOGS / 'boot-x86.log')
-    return (status or topdown.killed(command, output.last),
-            {name: int(float(event['counter-value'])) for name, event in zip(EVENTS, found)})
+    return status or topdown.killed(command, output.last), dict(zip(EVENTS, found))
 
 
 def as_json(command, counts):

@@ -20,7 +20,7 @@ class Cpio:
 
     def _entry(self, name, mode, data=b'', rdev=(0, 0)):
         self.inode += 1
-        raw = name.encode() + b'\0'
+        raw = os.fsencode(name) + b'\0'
         fields = (self.inode, mode, 0, 0, 1, 0, len(data), 0, 0, *rdev, len(raw), 0)
         head = b'070701' + b''.join(b'%08X' % f for f in fields) + raw
         for part in (head, data):
@@ -43,7 +43,7 @@ class Cpio:
         self._entry(self._place(name), stat.S_IFREG | mode, data)
 
     def link(self, name, target):
-        self._entry(self._place(name), stat.S_IFLNK | 0o777, target.encode())
+        self._entry(self._place(name), stat.S_IFLNK | 0o777, os.fsencode(target))
 
     def device(self, name, major, minor):
         self._entry(self._place(name), stat.S_IFCHR | 0o600, rdev=(major, minor))

@@ -7,6 +7,7 @@ guest/init runs /pmu/setup before the user's script, and /pmu/finish after it.
 """
 
 import contextlib
+import os
 import pathlib
 import shlex
 import shutil
@@ -43,7 +44,7 @@ cd / || exit
 for path in PATHS; do
     [ ! -e "$path" ] && [ ! -L "$path" ] || set -- "$@" "$path"
 done
-[ $# = 0 ] || tar -c -f "/dev/${port##*/}" "$@"
+[ $# = 0 ] || tar -c -f "/dev/${port##*/}" -- "$@"
 '''
 REPEATABLE = ['-icount', 'shift=1,sleep=off', '-seed', '1', '-rtc', 'base=2026-01-01,clock=vm']
 
@@ -93,9 +94,7 @@ class Exchange:
             self.modules.add_file(path, arguments)
         if opt.gets:
             self._get()
-        if opt.shares and opt.arch == 'power':
-            self._share_9p()
-        elif opt.shares:
+        if opt.shares:
             self._share()
         if opt.net or opt.ssh:
             self._net()
@@ -106,11 +105,12 @@ class Exchange:
         load = []
         for name, (data, arguments, required) in self.modules.order.items():
             self.put(f'/pmu/modules/{name}.ko', data)
-            load.append(f'insmod /pmu/modules/{name}.ko {arguments} '
-                        + ('|| { dmesg | tail -n 1; exit 1; }\n' if required else '2> /dev/null\n'))
+            load.append(shlex.join(['insmod', f'/pmu/modules/{name}.ko', *arguments.split()])
+                        + (' || { dmesg | tail -n 1; exit 1; }\n' if required
+                           else ' 2> /dev/null\n'))
         for target, lines in ('/pmu/setup', load + self.setup), ('/pmu/finish', self.finish):
             if lines:
-                self.put(target, ''.join(lines).encode())
+                self.put(target, os.fsencode(''.join(lines)))
 
     def put(self, target, data):
         """A file of the guest."""
@@ -134,27 +134,28 @@ class Exchange:
         paths = shlex.join(path.lstrip('/') for path in self.opt.gets)
         self.finish.append(GET.replace('PORT', PORT).replace('PATHS', paths))
 
-    def _share_9p(self):
+    def _share(self):
         # virtiofs passes flags of open() on as numbers, and POWER's O_LARGEFILE is O_DIRECTORY
         # on other hosts. 9p has numbers of its own.
-        self.modules.add('9p', required=False)
+        if self.opt.arch == 'power':
+            self.modules.add('9p', required=False)
+            how = '9p -o trans=virtio,version=9p2000.L'
+        else:
+            self.sockets = tempfile.TemporaryDirectory(prefix='pmu-')   # short, for sockets
+            self.machine = ',memory-backend=pmu-ram'
+            self.args += ['-object',
+                          f'memory-backend-memfd,id=pmu-ram,share=on,size={self.opt.memory}']
+            how = 'virtiofs'
         for n, (target, source) in enumerate(self.opt.shares.items()):
-            self.args += ['-fsdev', f'local,id=share{n},security_model=none,path='
-                          + source.replace(',', ',,')]
-            self.device(f'virtio-9p-pci,fsdev=share{n},mount_tag=share{n}', '9pnet_virtio')
+            if self.sockets:
+                self.args += ['-chardev', f'socket,id=share{n},path={self.sockets.name}/{n}']
+                self.device(f'vhost-user-fs-pci,chardev=share{n},tag=share{n}', 'virtiofs')
+            else:
+                self.args += ['-fsdev', f'local,id=share{n},security_model=none,path='
+                              + source.replace(',', ',,')]
+                self.device(f'virtio-9p-pci,fsdev=share{n},mount_tag=share{n}', '9pnet_virtio')
             at = shlex.quote(target)
-            self.setup.append(f'mkdir -p {at} && mount -t 9p -o trans=virtio,version=9p2000.L '
-                              f'share{n} {at} || exit 1\n')
-
-    def _share(self):
-        self.sockets = tempfile.TemporaryDirectory(prefix='pmu-')    # a socket's path must be short
-        self.machine = ',memory-backend=pmu-ram'
-        self.args += ['-object', f'memory-backend-memfd,id=pmu-ram,share=on,size={self.opt.memory}']
-        for n, target in enumerate(self.opt.shares):
-            self.args += ['-chardev', f'socket,id=share{n},path={self.sockets.name}/{n}']
-            self.device(f'vhost-user-fs-pci,chardev=share{n},tag=share{n}', 'virtiofs')
-            at = shlex.quote(target)
-            self.setup.append(f'mkdir -p {at} && mount -t virtiofs share{n} {at} || exit 1\n')
+            self.setup.append(f'mkdir -p {at} && mount -t {how} share{n} {at} || exit 1\n')
 
     def _net(self):
         forward = ''
@@ -164,7 +165,7 @@ class Exchange:
             forward = f',hostfwd=tcp:127.0.0.1:{port}-:22'
             self.files['/root/.ssh/authorized_keys'] = key.with_name('ssh-key.pub')
             self.setup.append(SSH)
-            ui.say(f'ssh -p {port} -i {ui.show(key)} -o StrictHostKeyChecking=no '
+            ui.say(f'ssh -p {port} -i {shlex.quote(ui.show(key))} -o StrictHostKeyChecking=no '
                    '-o UserKnownHostsFile=/dev/null root@127.0.0.1')
         self.args += ['-netdev', f'user,id=net{forward}']
         self.device('virtio-net-pci,netdev=net,romfile=', 'virtio_net')

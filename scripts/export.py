@@ -58,7 +58,7 @@ def fold(commits, loose, patch, new_patch):
         commits += [(new_patch, {}, loose)] * bool(loose)
         return
     owners = {path: n for n, (_, _, changes) in enumerate(commits) for path in changes}
-    if patch and not (patch.isdigit() and 0 < int(patch) <= len(commits)):
+    if patch and not (patch.isdecimal() and 0 < int(patch) <= len(commits)):
         raise ui.Fail(f'--patch {patch}: there is no such patch in patches/series')
     fixups = {}
     for path, entry in loose.items():

@@ -14,14 +14,14 @@ def graph(*targets, qemu_src=None):
     """Let meson's graph (meson.build) bring targets up to date."""
     if targets and (problem := ui.bad_path()):
         raise ui.Fail(problem, ui.ELSEWHERE)
-    ui.LOGS.mkdir(parents=True, exist_ok=True)
     if shutil.which('meson', path='/usr/bin:/bin') is None:
         raise ui.Fail('meson is not installed', "'./pmu doctor' says what to install")
     option = [f'-Dqemu_src={os.path.abspath(qemu_src)}'] if qemu_src else []
-    if ui.BASE and not (ui.BUILD / 'guest').exists():
-        (ui.HOME / 'guest').mkdir(exist_ok=True)            # the same for all bases
-        (ui.BUILD / 'guest').symlink_to('../guest')
     with ui.lock(ui.BUILD / 'graph.lock', 'configuring the build folder'):
+        ui.LOGS.mkdir(exist_ok=True)
+        if ui.BASE and not (ui.BUILD / 'guest').exists():
+            (ui.HOME / 'guest').mkdir(exist_ok=True)        # the same for all bases
+            (ui.BUILD / 'guest').symlink_to('../guest')
         if not (ui.BUILD / 'build.ninja').exists():
             ui.run(['/usr/bin/meson', 'setup', f'-Dbase={ui.BASE}', *option, ui.BUILD, ui.ROOT],
                    'meson.log', 'meson setup')
@@ -42,6 +42,5 @@ def ninja(*goals):
         text = (ui.LOGS / 'ninja.log').read_text()
         if 'FAILED:' not in text:          # ninja's own trouble, if not on standard error
             why = text.strip().splitlines()[-1:] or [f'status {status}']
-            raise ui.Fail(f'ninja failed: {why[0]}',
-                          log=ui.LOGS / 'ninja.log')
+            raise ui.Fail(f'ninja failed: {why[0]}', log=ui.LOGS / 'ninja.log')
         sys.exit(status)

@@ -20,9 +20,6 @@ class Case:
     verdict: str = 'passed'     # or failed, or skipped
     text: str = ''              # why
 
-    def named(self, parent):
-        return dataclasses.replace(self, name=f'{parent}: {self.name}')
-
 
 def read(lines):
     """The cases in lines of TAP or KTAP; parts of a test have its name before theirs."""
@@ -41,7 +38,8 @@ def read(lines):
         case = Case(match['name'] or f'test {match["number"]}',
                     'failed' if bad else 'skipped' if what == 'SKIP' else 'passed',
                     match['why'] or ('\n'.join(notes) if bad else ''))
-        parts = [part.named(case.name) for i, part in found if i > indent]
+        parts = [dataclasses.replace(part, name=f'{case.name}: {part.name}')
+                 for i, part in found if i > indent]
         found = [(i, c) for i, c in found if i <= indent] + [(indent, part) for part in parts]
         if not parts or bad and all(part.verdict != 'failed' for part in parts):
             found.append((indent, case))
@@ -61,13 +59,12 @@ def write(path, suites):
                               failures=str(verdicts.count('failed')),
                               skipped=str(verdicts.count('skipped')))
         for case in cases:
-            node = ET.SubElement(suite, 'testcase', name=printable(case.name), classname=name)
+            node = ET.SubElement(suite, 'testcase', name=case.name, classname=name)
             if case.verdict != 'passed':
                 ET.SubElement(node, {'failed': 'failure'}.get(case.verdict, case.verdict),
-                              message=printable(case.text).partition('\n')[0]
-                              ).text = printable(case.text)
+                              message=case.text.partition('\n')[0]).text = case.text
     ET.indent(root)
-    ui.write(path, ET.tostring(root, encoding='utf-8', xml_declaration=True) + b'\n')
+    ui.write(path, printable(ET.tostring(root, 'unicode')) + '\n')
 
 
 def printable(text):

@@ -94,9 +94,9 @@ def check_source(source):
 def copy_sources(source, scratch):
     """Make scratch hold the sources that `source` has; make's own files stay."""
     mark = scratch / '.source'
-    if not mark.exists() or mark.read_text() != str(source):
+    if not mark.exists() or mark.read_bytes() != os.fsencode(source):
         shutil.rmtree(scratch, ignore_errors=True)      # another module of the same name
-        ui.write(mark, str(source))
+        ui.write(mark, os.fsencode(source))
     # A file whose content is the same keeps its time, for make.
     ui.run(['rsync', '--recursive', '--copy-links', '--checksum', '--delete', '--exclude=.*',
             '--exclude=*.mod.c', '--include=*/', '--include=*.[chS]', '--include=Kbuild',
@@ -150,8 +150,7 @@ def build(name, source, kernel=None):
 
 def reason(log, fail):
     """The first error of the compiler or modpost; make's own come after it and say less."""
-    if log.exists():
-        for line in log.read_text().splitlines():
-            if re.search(r'(^|\s)(fatal )?error: |^ERROR: ', line):
-                return line
+    for line in log.read_text().splitlines():
+        if re.search(r'(^|\s)(fatal )?error: |^ERROR: ', line):
+            return line
     return fail.args[0]

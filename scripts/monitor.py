@@ -48,11 +48,12 @@ def address(name):
 @contextlib.contextmanager
 def guest(kind):
     """Yield (name, listening socket) of a new guest: arm, or arm-2 while there is an arm."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for number in itertools.count(1):
-        name = kind if number == 1 else f'{kind}-{number}'
-        if lock := ui.try_lock(FOLDER / f'{name}.lock'):
-            break
+    # running() tries locks, too: it must not make a free name look taken.
+    with ui.lock(FOLDER / 'names', 'the names of guests'):
+        for number in itertools.count(1):
+            name = kind if number == 1 else f'{kind}-{number}'
+            if lock := ui.try_lock(FOLDER / f'{name}.lock'):
+                break
     with lock, address(name) as where, socket.socket(socket.AF_UNIX) as listener:
         (FOLDER / name).unlink(missing_ok=True)
         listener.bind(where)
@@ -63,8 +64,8 @@ def guest(kind):
 
 def running():
     """The names of the guests that run."""
-    names = sorted(path.stem for path in FOLDER.glob('*.lock'))
-    return [name for name in names if not ui.try_lock(FOLDER / f'{name}.lock')]
+    with ui.lock(FOLDER / 'names', 'the names of guests'):
+        return [path.stem for path in sorted(FOLDER.glob('*.lock')) if not ui.try_lock(path)]
 
 
 @contextlib.contextmanager

@@ -19,8 +19,11 @@ def run(argv):
         return 0
     opt = parser().parse_args(argv)
     opt.args = args
-    if 'qemu_base' in opt:
-        ui.use_base('' if opt.qemu_base == next(iter(bases())) else opt.qemu_base)
+    known = list(bases())
+    base = getattr(opt, 'qemu_base', ui.BASE or known[0])
+    if base not in known:                   # argparse checks --base, but not its default
+        opt.error(f'QEMU_PMU_BASE: invalid choice: {base!r} (choose from {str(known)[1:-1]})')
+    ui.use_base(base if base != known[0] else '')
     import commands                         # its modules take the base's folder from ui
     return getattr(commands, f"cmd_{opt.command}")(opt)
 

@@ -2,6 +2,7 @@
 """`pmu records`: show what a PMCU wrote. The layout: docs/specs/hisi-pmcu.rst, "Records"."""
 
 import csv
+import os
 import struct
 import sys
 import typing
@@ -42,7 +43,7 @@ def read(path, layout, offset=0, most=None):
     try:
         with open(path, 'rb') as handle:
             handle.seek(offset)
-            data = handle.read(-1 if most is None else most * size)
+            data = handle.read(min((most or sys.maxsize) * size, os.path.getsize(path)))
     except OSError as error:
         raise ui.Fail(f'{path}: {error.strerror}') from None
     rest = len(data) % size

@@ -10,7 +10,6 @@ kept for each architecture.
 import base64
 import hashlib
 import os
-import re
 import time
 
 import monitor
@@ -19,13 +18,13 @@ import ui
 
 class Snapshot:
     def __init__(self, opt, cmd, scratch):
-        self.name = opt.arch
+        self.name, self.part = opt.arch, scratch / 'snapshot'
         words = [word.replace(str(scratch), '') for word in cmd]
         files = map(os.stat, (cmd[0], cmd[cmd.index('-kernel') + 1]))
         words += [f'{status.st_size} {status.st_mtime_ns}' for status in files]
         with open(cmd[cmd.index('-initrd') + 1], 'rb') as handle:
             digest = hashlib.file_digest(handle, 'sha256')
-        digest.update('\0'.join(words).encode())
+        digest.update(os.fsencode('\0'.join(words)))
         self.path = ui.BUILD / 'snapshots' / f'{opt.arch}-{digest.hexdigest()[:16]}'
         self.saved = self.path.exists()
 
@@ -40,26 +39,29 @@ class Snapshot:
 
     def resume(self, name):
         """Let a guest go on where it was saved."""
-        with ui.Step(f'resume the {self.name} guest'), monitor.of_guest(name) as qmp:
-            self._until(qmp, 'query-status', ['inmigrate'])
-            qmp.cmd('cont')
+        try:
+            with ui.Step(f'resume the {self.name} guest'), monitor.of_guest(name) as qmp:
+                self._until(qmp, 'query-status', ['inmigrate'])
+                qmp.cmd('cont')
+        except ui.Fail as fail:
+            self.path.unlink(missing_ok=True)
+            raise ui.Fail(f'resuming the snapshot failed: {fail}',
+                          'the snapshot was removed: run it again to boot anew')
 
     def save(self, name):
         """Save a guest, and let it go on."""
-        part = self.path.with_suffix('.part')
-        part.parent.mkdir(parents=True, exist_ok=True)
         with ui.Step(f'save the {self.name} guest'), monitor.of_guest(name) as qmp:
             qmp.cmd('stop')
-            qmp.cmd('migrate', uri=f'file:{part}')
+            qmp.cmd('migrate', uri=f'file:{self.part}')
             found = self._until(qmp, 'query-migrate', ['none', 'setup', 'active', 'device'])
             if found['status'] != 'completed':
                 raise ui.Fail('this guest cannot be saved: '
                               f'{found.get("error-desc", found["status"])}',
                               'boot it without --snapshot')
-            for old in part.parent.glob(f'{self.name}-*'):
-                if re.fullmatch(r'\w+-[0-9a-f]{16}', old.name):
-                    old.unlink()
-            part.replace(self.path)
+            self.path.parent.mkdir(exist_ok=True)
+            self.part.replace(self.path)
+            for old in set(self.path.parent.glob(f'{self.name}-*')) - {self.path}:
+                old.unlink(missing_ok=True)
             qmp.cmd('cont')
 
     @staticmethod

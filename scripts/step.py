@@ -14,8 +14,7 @@ import ui
 
 
 def step(argv):
-    what, stamp, *source = argv
-    source = source[0] if source and source[0] else None
+    what, stamp, source, *_ = *argv, None
     if what == 'prepare':
         tree.prepare(source)
     elif what in qemu.KINDS:

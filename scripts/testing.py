@@ -61,12 +61,6 @@ def results():
     return found
 
 
-def count(cases):
-    """(passed, failed, skipped)"""
-    return tuple(sum(case.verdict == verdict for case in cases)
-                 for verdict in ('passed', 'failed', 'skipped'))
-
-
 def run(names, pattern='', verbose=False, report=''):
     """Run tests by their names; returns an exit status."""
     if not names:
@@ -78,13 +72,13 @@ def run(names, pattern='', verbose=False, report=''):
     if not LOG.exists():
         raise ui.Fail('no test was run', 'see above')
     found = results()
-    cases = [case for cases in found.values() for case in cases]
+    verdicts = [case.verdict for cases in found.values() for case in cases]
     for name, part in found.items():
         for case in part:
             if case.verdict == 'failed':
                 why = case.text.splitlines()[-1:] or ['it gave no reason']
                 print(f'FAILED {name}: {case.name}: {why[0]}')
-    passed, failed, skipped = count(cases)
+    passed, failed, skipped = map(verdicts.count, ('passed', 'failed', 'skipped'))
     print(f'{passed} passed, {failed} failed' + (f', {skipped} skipped' if skipped else ''))
     if report:
         junit.write(report, found)
@@ -100,4 +94,3 @@ def bench(name):
                 '--logbase', 'benchmarklog', name], 'bench.log', 'the benchmark')
     for line in log.read_text().splitlines():
         print(*(l for l in json.loads(line)['stdout'].splitlines() if l[:1] != '#'), sep='\n')
-    return 0

@@ -30,6 +30,8 @@ PROGRAMS = {'branches': 'Branch mispredicts', 'chase': 'Memory bound', 'divide':
 MOSTLY = 50.0
 CPU = 'SapphireRapids'
 WIDTH = 40              # of a bar
+# What reading a line as perf's JSON raises if it is none, or has "<not counted>" or "none"
+MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 MARK = '@@topdown'      # of measure.sh: begins the lines of a guest that are for us
 FAILED = 'Workload failed: '      # perf's words
 FUNCTIONS = (guest.SOURCES / 'x86/measure.sh').read_text()
@@ -61,7 +63,7 @@ def parse(lines):
     """The Breakdown in the output of perf stat -j --topdown."""
     slots, share = 0.0, {}
     for line in lines:
-        with contextlib.suppress(ValueError):       # no JSON, "<not counted>", "none"
+        with contextlib.suppress(*MALFORMED):
             found = json.loads(line)
             if found.get('event') in ('slots', 'TOPDOWN.SLOTS'):
                 slots = float(found['counter-value'])
@@ -71,7 +73,7 @@ def parse(lines):
     for top, parts in TREE.items():
         if all(part in share for part in parts):
             share[top] = sum(share[part] for part in parts)
-    if not slots or not all(math.isfinite(share.get(name, math.nan)) for name in TREE):
+    if not slots or not all(map(math.isfinite, [slots, *(share.get(n, math.nan) for n in TREE)])):
         raise ui.Fail('perf has no breakdown of the program', 'did it run long enough?',
                       ui.LOGS / 'boot-x86.log')
     return Breakdown(int(slots), share)
@@ -81,7 +83,7 @@ def timeline(lines):
     """[(seconds, Breakdown)] in the output of perf stat -I; what it could not count is left out."""
     found = {}
     for line in lines:
-        if match := re.match(r'{"interval" : ([\d.]+), ', line):
+        if match := re.match(r'{"interval" : (\d+\.\d+), ', line):
             found.setdefault(float(match[1]), []).append(line)
     rows = []
     for seconds, part in sorted(found.items()):
@@ -220,14 +222,14 @@ class Output:
             self.inside = word == 'begin'
             if self.inside:
                 self.parts.append([])
-            elif word == 'refused':
+            elif word == 'refused' and why in REFUSED:
                 self.refused = why
 
-    def check(self, **names):
+    def check(self, command, cpu='', level=''):
         """Fail if the guest has refused to measure."""
         if self.refused:
             what, hint = REFUSED[self.refused]
-            raise ui.Fail(what.format(**names), hint)
+            raise ui.Fail(what.format(command=command, cpu=cpu, level=level), hint)
 
 
 def run_in_guest(script, **options):
@@ -235,7 +237,7 @@ def run_in_guest(script, **options):
     output = Output()
     with ui.scratch('topdown-') as scratch:
         path = scratch / 'run.sh'
-        path.write_text(FUNCTIONS + script)
+        path.write_bytes(os.fsencode(FUNCTIONS + script))
         status = boot.run(boot.Options('x86', smp='1', run=path, **options), output)
     return status, output
 
@@ -248,7 +250,7 @@ def run(opt):
         f'interval="{f"-I {opt.interval}" if opt.interval else ""}"\n'
         f'measure "{opt.level}" {shlex.join(command)}\nexit $status\n',
         cpu=opt.features, files=files)
-    output.check(cpu=opt.cpu, level=opt.level, command=opt.command)
+    output.check(opt.command, opt.cpu, opt.level)
     if output.last.startswith(FAILED):
         raise ui.Fail(f'{opt.command[0]} does not start in the guest: '
                       f'{output.last.removeprefix(FAILED)}', 'is all there that it needs?')

@@ -195,7 +195,6 @@ def know_older_bases():
 
 def prepare(qemu_src=None, discard=False):
     """Bring BUILD/qemu/src up to date; a no-op if nothing changed."""
-    ui.BUILD.mkdir(parents=True, exist_ok=True)
     with ui.lock(ui.HOME / 'lock', 'preparing the source'):
         old = state()
         source = os.path.abspath(qemu_src) if qemu_src else remembered_source()

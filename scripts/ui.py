@@ -23,9 +23,10 @@ import traceback
 import signals
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-HOME = pathlib.Path(os.environ.get('QEMU_PMU_BUILD') or ROOT / 'build').absolute()
-CACHE = pathlib.Path(os.environ.get('XDG_CACHE_HOME') or
-                     pathlib.Path.home() / '.cache').absolute() / 'qemu-pmu'
+HOME, CACHE = (pathlib.Path(os.path.realpath(path)) for path in (
+    os.environ.get('QEMU_PMU_BUILD') or ROOT / 'build',
+    pathlib.Path(os.environ.get('XDG_CACHE_HOME') or pathlib.Path.home() / '.cache', 'qemu-pmu')))
+MARK = HOME / '.qemu-pmu'       # made only if HOME was new or empty: `pmu clean` may remove it
 ELSEWHERE = 'set QEMU_PMU_BUILD and XDG_CACHE_HOME to other folders'
 
 
@@ -130,7 +131,8 @@ def run(cmd, log=None, what=None, hint=None, on_line=None, **kw):
     lines = []
     LOGS.mkdir(parents=True, exist_ok=True)
     path = LOGS / log if log else None
-    with open(path or os.devnull, 'w', buffering=1) as out, contextlib.ExitStack() as stack:
+    with open(path or os.devnull, 'w', buffering=1, errors='backslashreplace') as out, \
+            contextlib.ExitStack() as stack:
         print('$', shlex.join(cmd), file=out)
         try:
             with signals.hold():
@@ -221,7 +223,11 @@ def try_lock(path):
 @contextlib.contextmanager
 def lock(path, what):
     """Hold an exclusive lock; our progress is in the file, for those who wait for it."""
+    # Every command that fills HOME takes a lock in it first.
+    new = HOME in path.parents and not (HOME.exists() and any(HOME.iterdir()))
     path.parent.mkdir(parents=True, exist_ok=True)
+    if new:
+        MARK.touch()
     with try_lock(path) or open(path, 'a+') as handle:
         with Step(f'waiting for another pmu that is busy with {what}', path.read_text):
             fcntl.flock(handle, fcntl.LOCK_EX)      # at once if it is ours already
@@ -236,20 +242,23 @@ def lock(path, what):
 @contextlib.contextmanager
 def scratch(prefix):
     """A temporary folder below BUILD; removes those that a killed pmu has left there."""
-    BUILD.mkdir(parents=True, exist_ok=True)
-    for old in BUILD.glob(f'{prefix}*/.lock'):
-        with contextlib.suppress(FileNotFoundError):
-            if mine := try_lock(old):
-                with mine:
-                    shutil.rmtree(old.parent, ignore_errors=True)
-    with tempfile.TemporaryDirectory(dir=BUILD, prefix=prefix) as folder, \
-            try_lock(pathlib.Path(folder) / '.lock'):
-        yield pathlib.Path(folder)
+    with contextlib.ExitStack() as stack:
+        # Others must not see the new folder before its lock is taken: it would look abandoned.
+        with lock(BUILD / 'scratch.lock', 'temporary folders'):
+            for old in BUILD.glob(f'{prefix}*/.lock'):
+                with contextlib.suppress(FileNotFoundError):
+                    if mine := try_lock(old):
+                        with mine:
+                            shutil.rmtree(old.parent, ignore_errors=True)
+            folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(
+                dir=BUILD, prefix=prefix, ignore_cleanup_errors=True)))
+            stack.enter_context(try_lock(folder / '.lock'))
+        yield folder
 
 
 def write(path, text):
     """Write a file whole or not at all, and only when its content differs."""
-    data = text if isinstance(text, bytes) else text.encode()
+    data = text if isinstance(text, bytes) else text.encode(errors='backslashreplace')
     path = pathlib.Path(path)
     if path.is_dir():
         raise Fail(f'{path} is a folder', 'give the name of a file')
@@ -269,6 +278,7 @@ def main(function):
     """Run a command's function: exit status 0, 1 (failed), 2 (usage) or 130."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
+        sys.stdout.reconfigure(errors='surrogateescape')    # for names that are not UTF-8
         try:
             status = function(sys.argv[1:]) or 0
         except SystemExit as end:

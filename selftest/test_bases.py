@@ -180,6 +180,12 @@ class Bases(TreeTest):
     def test_mistakes(self):
         """an unknown base, a source of another one, and a new patch on a later one are refused"""
         one_line(self, self.project.pmu('build', '--base', '9.9'), 2, '--base')
+        write(self.project.build, {'x/kept': ''})
+        for args in ('build',), ('clean', '--force'), ('doctor',):
+            one_line(self, self.project.pmu(*args, env={**self.project.env,
+                                                        'QEMU_PMU_BASE': 'x'}), 2,
+                     "QEMU_PMU_BASE: invalid choice: 'x' (choose from '10.0', '10.2')")
+        self.assertTrue((self.project.build / 'x/kept').exists())
         one_line(self, self.project.pmu('rebase'), 2, '--base')
         one_line(self, self.pmu('rebase', '--continue', ok=False), 1, 'no rebase')
         one_line(self, self.pmu('rebase', '--qemu-src', self.qemu, ok=False), 1, 'is QEMU 10.0.13')

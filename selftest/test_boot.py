@@ -1,12 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Following a guest, with a shell script in the place of QEMU."""
 
+import argparse
+import contextlib
 import pathlib
 import signal
+import subprocess
+import tempfile
 import textwrap
 import unittest
+from unittest import mock
 
+import boot
+import exchange
 import fixtures
+import kernels
+import snapshot
+import ui
 from fixtures import finish, one_line, wait_for, write
 
 # boot.run() of a fake QEMU; standard output is what the guest's script prints.
@@ -215,3 +225,65 @@ class Boot(unittest.TestCase):
             self.assertEqual(done.stderr, f'pmu: {text.format(port)}\n')
             self.assertEqual('nokaslr' in found[found.index('-append') + 1].split(),
                              'symbols=1' in words)
+
+
+class Inside(unittest.TestCase):
+    """Parts of a boot that need no QEMU."""
+
+    def setUp(self):
+        temp = tempfile.TemporaryDirectory()
+        self.addCleanup(temp.cleanup)
+        self.top = pathlib.Path(temp.name)
+        write(self.top, {'kernel': 'k', 'initrd': 'i', 'a (1).ko': 'm', 'b.ko': 'm'})
+        patch = mock.patch.multiple(ui, BUILD=self.top, LOGS=self.top)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_module(self):
+        """a module's file name and arguments are words to the guest's shell, whatever is in them"""
+        opt = boot.Options('arm', modules=[(self.top / 'a (1).ko', 'a=$(b) c="d;e"'),
+                                           (self.top / 'b.ko', '')])
+        kernel = kernels.Kernel(self.top / 'kernel', self.top / 'none')
+        given = exchange.Exchange(opt, kernel, self.top)
+        self.assertIn('/pmu/modules/a (1).ko', given.files)
+        done = subprocess.run(['sh', '-c', 'insmod() { printf "<%s>" "$@"; echo; }; . "$0"',
+                               given.files['/pmu/setup']], capture_output=True, text=True)
+        self.assertEqual((done.stdout, done.stderr), (
+            '</pmu/modules/a (1).ko><a=$(b)><c="d;e">\n</pmu/modules/b.ko>\n', ''))
+
+    def snapshot(self, name, qmp):
+        """A Snapshot of a run whose guest has this monitor."""
+        (self.top / name).mkdir()
+        cmd = [f'{self.top}/kernel', '-kernel', f'{self.top}/kernel', '-initrd',
+               f'{self.top}/initrd', '\udcff']
+        patch = mock.patch('monitor.of_guest', lambda _: contextlib.nullcontext(qmp))
+        patch.start()
+        self.addCleanup(patch.stop)
+        return snapshot.Snapshot(argparse.Namespace(arch='arm'), cmd, self.top / name)
+
+    def test_two_snapshots(self):
+        """of two guests that are saved at the same time, both are whole, and one stays"""
+        def cmd(command, uri=''):
+            if uri:
+                path = pathlib.Path(uri.removeprefix('file:'))
+                path.write_text('half')
+                if others:
+                    others.pop().save('arm-2')
+                path.write_text(path.read_text() + ' whole')
+            return {'status': 'completed'}
+
+        qmp = mock.Mock(cmd=cmd)
+        first, second = self.snapshot('a', qmp), self.snapshot('b', qmp)
+        others = [second]
+        first.save('arm')
+        self.assertEqual(first.path, second.path)
+        self.assertEqual(first.path.read_text(), 'half whole')
+        self.assertEqual(list(first.path.parent.iterdir()), [first.path])
+
+    def test_damaged_snapshot(self):
+        """a snapshot that cannot be resumed is removed, and one line says so"""
+        saved = self.snapshot('a', mock.Mock(**{'cmd.side_effect': ui.Fail('the guest has ended')}))
+        write(self.top, {saved.path: 'damaged'})
+        with self.assertRaisesRegex(ui.Fail, 'the guest has ended; the snapshot was removed'):
+            saved.resume('arm')
+        self.assertFalse(saved.path.exists())

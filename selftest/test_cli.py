@@ -49,6 +49,7 @@ class Arguments(unittest.TestCase):
         for args in ('frobnicate', '--nope', 'build --nope', 'build extra', 'boot', 'boot mips',
                      'boot arm --timeout 0', 'boot arm --timeout -1', 'boot arm --timeout x',
                      'boot arm --timeout nan', 'boot arm --timeout inf', 'boot x86 --run',
+                     'boot arm --timeout 1e10', 'watch --interval 1e10',
                      'export --patch 1 --new-patch x', 'install', 'bench nope',
                      'bench --rounds 0', 'test --suite nope',
                      'pnor', 'pnor -o x', 'pnor --catalog 0x4e0200=x', 'pnor --base x',
@@ -204,3 +205,20 @@ class Trouble(TreeTest):
         self.assertTrue((self.project.cache / 'qemu-pmu/kept').exists())
         self.assertEqual(self.project.pmu('clean', '--downloads').returncode, 0)
         self.assertFalse((self.project.cache / 'qemu-pmu').exists())
+
+    def test_clean_others(self):
+        """clean leaves a folder that had files before pmu used it, and follows a link"""
+        write(self.project.build, {'mine': ''})
+        self.prepare()
+        one_line(self, self.project.pmu('clean', '--force'), 1, 'had files before', 'by hand')
+        self.assertTrue((self.project.build / 'mine').exists())
+        self.assertTrue(self.src.exists())
+        place, link = self.project.top / 'place', self.project.top / 'link'
+        place.mkdir()
+        link.symlink_to(place)
+        env = dict(self.project.env, QEMU_PMU_BUILD=str(link))
+        self.prepare(env=env)
+        done = self.project.run(self.project.root / 'scripts/pmu.py', 'clean', env=env, cwd=link)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        self.assertFalse(place.exists())
+        self.prepare(env=env)

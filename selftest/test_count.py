@@ -6,9 +6,11 @@ import pathlib
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 import count
 import functional
+import topdown
 import ui
 
 functional.need(functional.emulator('x86_64'), *functional.guest_files('x86'))
@@ -59,11 +61,25 @@ class Compare(unittest.TestCase):
         """a baseline that is missing, or no baseline, is one line"""
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, 'x')
-            for text in (None, '', '[]', '{"counts": 3}', '{"counts": {"loads": 1}}'):
+            good = '{"counts": {"instructions": 1, "branches": 1, "loads": 1, "stores": 1}}'
+            for text in (None, '', '[]', '{"counts": 3}', '{"counts": {"loads": 1}}', '[' * 10 ** 5,
+                         good.replace('1', '1e999'), good.replace('1', 'NaN')):
                 if text is not None:
                     path.write_text(text)
                 with self.assertRaisesRegex(ui.Fail, '--json'):
                     count.baseline(path)
+
+
+    def test_malformed(self):
+        """lines that are none of perf's counts are left out; too few counts are one line"""
+        good, output = ['{"counter-value" : "2.000000"}'] * 4, topdown.Output()
+        with mock.patch('topdown.run_in_guest', return_value=(0, output)):
+            for bad in '{', '[]', '{}', '{"counter-value" : "1e999"}', '{"counter-value" : null}':
+                output.parts = [[*good, bad]]
+                self.assertEqual(count.run(['x']), (0, dict.fromkeys(count.EVENTS, 2)))
+                output.parts = [[*good[1:], bad]]
+                with self.assertRaisesRegex(ui.Fail, 'perf has no counts'):
+                    count.run(['x'])
 
 
 class Exact(unittest.TestCase):

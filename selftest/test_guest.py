@@ -35,7 +35,7 @@ def parse(data):
             if data[at:].strip(b'\0'):
                 raise AssertionError('data after the trailer')
             return found
-        found.append((name[:-1].decode(), mode, data[start:start + size], (major, minor)))
+        found.append((os.fsdecode(name[:-1]), mode, data[start:start + size], (major, minor)))
 
 
 class Temporary(unittest.TestCase):
@@ -91,6 +91,7 @@ class Archive(Temporary):
                          'usr/share/man/man1/tool.1': 'man', 'usr/share/tool/man/kept': 'kept'})
         (self.top / 'usr/bin/tool').chmod(0o4755)
         os.symlink('tool', self.top / 'usr/bin/alias')
+        os.symlink('/\udcff', self.top / 'usr/bin/\udcfe')          # no UTF-8
         os.symlink('usr/sbin', self.top / 'sbin')
         os.symlink('/usr/share/tool', self.top / 'usr/share/folder')
         archive = guest.Cpio()
@@ -98,6 +99,7 @@ class Archive(Temporary):
         found = {n: (oct(m), c) for n, m, c, _ in parse(archive.bytes()) if not stat.S_ISDIR(m)}
         self.assertEqual(found, {
             'usr/bin/tool': ('0o104755', b'tool'), 'usr/bin/alias': ('0o120777', b'tool'),
+            'usr/bin/\udcfe': ('0o120777', b'/\xff'),
             'usr/lib/x86/libold.so': ('0o100644', b'old'), 'etc/tool/conf': ('0o100644', b''),
             'usr/share/tool/man/kept': ('0o100644', b'kept'),
             'usr/share/folder': ('0o120777', b'/usr/share/tool')})

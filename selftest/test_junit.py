@@ -71,10 +71,12 @@ class Junit(unittest.TestCase):
         """the file is XML with each verdict counted, whatever bytes a guest prints"""
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / 'x.xml'
-            junit.write(path, {'s': [junit.Case('a\x1b[0m<'), junit.Case('b', 'failed', 'why\nmore'),
-                                     junit.Case('c', 'skipped')]})
+            junit.write(path, {'s\x1b\udcff': [
+                junit.Case('a\x1b[0m<'), junit.Case('b', 'failed', 'why\nmore'),
+                junit.Case('c', 'skipped')]})
             [suite] = ET.parse(path).getroot()
-        self.assertEqual(suite.attrib, {'name': 's', 'tests': '3', 'failures': '1', 'skipped': '1'})
+        self.assertEqual(suite.attrib,
+                         {'name': 's??', 'tests': '3', 'failures': '1', 'skipped': '1'})
         self.assertEqual([case.get('name') for case in suite], ['a?[0m<', 'b', 'c'])
         self.assertEqual([(node.tag, node.get('message'), node.text) for case in suite
                           for node in case],

@@ -66,6 +66,7 @@ class Records(unittest.TestCase):
         args = ('--clusters', '1', '--counters', '1')
         rows = self.rows(b'\xa5' * 16 + records, *args, '--offset', '0xd0', '--records', '2')
         self.assertEqual([(row['record'], row['cid1']) for row in rows], [('0', '2'), ('1', '3')])
+        self.assertEqual(len(self.rows(records, *args, '--records', str(10 ** 9))), 4)
         done = self.project.pmu('records', self.dump(records + b'x' * 5), *args)
         self.assertEqual(done.returncode, 0)
         self.assertIn('5 bytes at the end', done.stderr)
@@ -84,6 +85,8 @@ class Records(unittest.TestCase):
                               (2, short, '--clusters', '256', '--counters', '1'),
                               (2, short, '--clusters', '1', '--counters', '9'),
                               (2, short, '--clusters', '1', '--counters', '6', '--comp'),
-                              (2, short, '--clusters', '1'), (2, short, '--offset', '-1')):
+                              (2, short, '--clusters', '1'), (2, short, '--offset', '-1'),
+                              *((2, short, '--clusters', '1', '--counters', '1', option,
+                                 str(2 ** 63)) for option in ('--offset', '--records'))):
             done = self.project.pmu('records', *args)
             one_line(self, done, status)

@@ -6,8 +6,12 @@ import io
 import pathlib
 import struct
 import tempfile
+import threading
+import time
 import unittest
+from unittest import mock
 
+import monitor
 import steer
 import ui
 
@@ -149,3 +153,27 @@ class Steer(unittest.TestCase):
         lines = [line.split() for line in steer.table(now, before, 2)][1:]
         self.assertEqual(lines, [['a', 'x', '5,100', '2,500'], ['a', 'y', '7'], ['a', 'z', '2', '%'],
                                  ['b', 'x', '9']])
+
+
+class Names(unittest.TestCase):
+    def test_looked_at(self):
+        """a guest gets the first free name, also while another pmu looks which guests run"""
+        real, looked = ui.try_lock, threading.Event()
+
+        def slowly(path):
+            found = real(path)
+            if threading.current_thread() is other:
+                looked.set()
+                time.sleep(0.2)
+            return found
+
+        other = threading.Thread(target=monitor.running)
+        with tempfile.TemporaryDirectory() as folder, mock.patch('ui.try_lock', slowly), \
+                mock.patch.multiple(monitor, FOLDER=pathlib.Path(folder)):
+            pathlib.Path(folder, 'arm.lock').touch()
+            other.start()
+            looked.wait()
+            with monitor.guest('arm') as (name, _):
+                self.assertEqual((name, monitor.running()), ('arm', ['arm']))
+            self.assertEqual(monitor.running(), [])
+            other.join()

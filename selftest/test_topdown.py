@@ -48,7 +48,9 @@ class Parse(unittest.TestCase):
         for lines in ([], output(TOP, '0.000000'), output(TOP, '<not counted>'),
                       output({**TOP, 'Retiring': float('nan')}),
                       output({name: TOP[name] for name in list(TOP)[1:]}),
-                      output({name: SHARES[name] for name in list(SHARES)[1:]})):
+                      output({name: SHARES[name] for name in list(SHARES)[1:]}),
+                      output(TOP, '1e999'), [*output(TOP, 'nan'), '1', '[' * 10 ** 5],
+                      [line.replace('"0', '0').replace('%  ', '') for line in output(TOP, '0')]):
             with self.assertRaisesRegex(ui.Fail, '^perf has no breakdown of the program'):
                 topdown.parse(lines)
 
@@ -165,7 +167,7 @@ class Guest(unittest.TestCase):
         self.shown = []
 
     def boot(self, options, echo):
-        text = pathlib.Path(options.run).read_text()
+        text = pathlib.Path(options.run).read_text(errors='surrogateescape')
         for old, new in (('/sys/bus/event_source/devices/cpu', self.top),
                          ('/tmp/topdown', self.top / 'saved')):
             self.assertIn(old, text)
@@ -230,3 +232,14 @@ class Guest(unittest.TestCase):
             with self.assertRaisesRegex(ui.Fail, f'^{why}'):
                 self.measure(command, level, most)
             self.assertFalse((self.top / 'asked').exists())
+
+    def test_marks(self):
+        """lines of the program that look like ours are none of its output, and do no harm"""
+        for word in ('refused', 'refused x', 'end', 'x', ''):
+            status, found, _ = self.measure(['echo', f'{topdown.MARK} {word}'])
+            self.assertEqual((status, found.share['Memory bound']), (0, 40))
+
+    def test_bytes(self):
+        """a command's words are passed on as they are, also if they are no UTF-8"""
+        status, _, _ = self.measure(['sh', '-c', 'exit $(printf %s "$1" | wc -c)', 'sh', '\udcff'])
+        self.assertEqual(status, 1)

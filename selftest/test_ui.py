@@ -2,11 +2,13 @@
 """Errors are one line that says what, where the log is and what to do."""
 
 import errno
+import fcntl
 import os
 import pathlib
 import signal
 import subprocess
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
@@ -115,6 +117,33 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         self.assertEqual(done.stdout, 'mine\n')
         self.assertRegex(said, r'^pmu: waiting for another pmu that is busy with work '
                                       r'\(compile 7/9 \[\d+ s\]\) \[\d+ s\]\n')
+
+    def test_scratch(self):
+        """a temporary folder is not taken for one that is left before its lock is taken"""
+        others, real = [], fcntl.flock
+
+        def clean():
+            with ui.scratch('x-'):
+                pass
+
+        def flock(handle, how):
+            if handle.name.endswith('/.lock') and not others:
+                others.append(threading.Thread(target=clean))
+                others[0].start()
+                others[0].join(0.3)
+            real(handle, how)
+
+        with mock.patch.multiple(ui, BUILD=self.top), mock.patch('fcntl.flock', flock):
+            with ui.scratch('x-') as folder:
+                others[0].join()
+                self.assertTrue((folder / '.lock').exists())
+            self.assertEqual(list(self.top.glob('x-*')), [])
+
+    def test_not_utf8(self):
+        """a word that is not UTF-8 reaches a command as it is, and a log without harm"""
+        self.assertEqual(ui.run(['sh', '-c', 'printf %s "$1" | wc -c', 'sh', '\udcff'], 'x.log'),
+                         ['1'])
+        self.assertIn(r'\udcff', (self.top / 'logs/x.log').read_text())
 
     def test_main(self):
         """each way to end has its exit status, and says so in at most one line"""
