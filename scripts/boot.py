@@ -102,7 +102,7 @@ def command(opt, scratch):
     if files:
         archives.append(guest.extra_archive(files))
     initrd = pathlib.Path(scratch) / 'initrd'
-    initrd.write_bytes(b''.join(archives))
+    initrd.write_bytes(guest.ram_disk(opt.arch, archives))
     # The kernel's tests of its ciphers take CPUs away for seconds after a boot.
     mode = 'wait' if opt.snapshot else 'run' if opt.run else 'shell'
     append = (f'console={console} panic=-1 quiet cryptomgr.notests=1 pmu={mode} '

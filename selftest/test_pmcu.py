@@ -268,7 +268,7 @@ class Pmcu(Checks):
                 raise Migrated
 
         # A busy host needs seconds for the migration, and the run must not be over by then.
-        script = sleepers(seconds=20, samples=400, period_ms=50)
+        script = sleepers(seconds=10, samples=200, period_ms=50)
         with tempfile.TemporaryDirectory() as folder:
             with self.assertRaises(Migrated):
                 functional.in_guest(script, hear=hear, smp='4')

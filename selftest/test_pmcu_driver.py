@@ -328,7 +328,7 @@ class Driver(Checks, functional.OneGuest):
 
     @functional.part(lambda cls: '''
         pmcu_record --samples 1 --events 0x40 > /dev/null
-        pmcu_record --samples 4000 --events 0x40 & pid=$!
+        pmcu_record --samples 1000 --period-us 4000 --events 0x40 & pid=$!
         %s
         echo 0 > /sys/devices/system/cpu/cpu0/online || exit 10
         wait $pid
@@ -343,8 +343,8 @@ class Driver(Checks, functional.OneGuest):
         self.assertEqual((moved.count, moved.flags), (moved.samples, PARTIAL))
         # The first record of the second part is the one that is not next in order.
         first = next((n for n, r in enumerate(moved.records)
-                      if r.events[0][2] != synthetic(0x40, 2, n % MAX_RUN)), moved.samples)
-        self.assertGreaterEqual(moved.samples, 4000,
+                      if r.events[0][2] != synthetic(0x40, 2, n % MAX_RUN, 4000)), moved.samples)
+        self.assertGreaterEqual(moved.samples, 1000,
                                 [line for line in lines if not line.startswith('record ')])
         on = [bool(r.events[0][0]) for r in moved.records]
         gone = on.index(False)
@@ -352,8 +352,8 @@ class Driver(Checks, functional.OneGuest):
         indexes = [i % MAX_RUN for i in [*range(first), *range(moved.samples - first)]]
         whole, rest = (Recording(part, 0, 0, 0, 0)
                        for part in (moved.records[:gone], moved.records[gone:]))
-        self.check_order(whole, indexes)
-        self.check_order(rest, indexes[gone:], offline=[0])
+        self.check_order(whole, indexes, period_us=4000)
+        self.check_order(rest, indexes[gone:], offline=[0], period_us=4000)
         self.check_complete(after, 300, 1)
         self.check_order(after, [i % MAX_RUN for i in range(300)], offline=[0])
         self.assertEqual(interrupts(lines), [2], 'on CPU 1')

@@ -301,7 +301,7 @@ static bool power_in_windows(const Pmcu *p, const PmcuRun *run)
 /* Only a CPU that is on for the whole of a window is in its record. */
 static void test_cpu_power(void)
 {
-    uint64_t window = 500 * MS;
+    uint64_t window = 125 * MS;
     Pmcu p = tcg_init("-cpu max -smp 2");
     PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 5 };
     bool expect[5] = { false, true, false, true, false };
