@@ -102,7 +102,7 @@ def command(opt, scratch):
     if files:
         archives.append(guest.extra_archive(files))
     initrd = pathlib.Path(scratch) / 'initrd'
-    initrd.write_bytes(b''.join(archives))
+    initrd.write_bytes(guest.ram_disk(opt.arch, archives))
     # The kernel's tests of its ciphers take CPUs away for seconds after a boot.
     mode = 'wait' if opt.snapshot else 'run' if opt.run else 'shell'
     append = (f'console={console} panic=-1 quiet cryptomgr.notests=1 pmu={mode} '
@@ -230,11 +230,15 @@ def show(line):
     print(line, flush=True)
 
 
-def run(opt, echo=show):
-    """Boot, run opt.run, whose lines echo() gets, and power off; returns the script's status."""
-    with started(opt, stdin=subprocess.PIPE if opt.snapshot else subprocess.DEVNULL,
-                 stdout=subprocess.PIPE, start_new_session=True) as (child, messages, log, given):
-        console = Console(child, log)
+def run(opt, echo=show, typed=False):
+    """Boot, run opt.run, whose lines echo() gets, and power off; returns the script's status.
+
+    If `typed`, echo() may write to opt.console what the script reads from /dev/console.
+    """
+    stdin = subprocess.PIPE if opt.snapshot or typed else subprocess.DEVNULL
+    with started(opt, stdin=stdin, stdout=subprocess.PIPE,
+                 start_new_session=True) as (child, messages, log, given):
+        console, opt.console = Console(child, log), child.stdin
         if given.kept and given.kept.saved:
             given.kept.resume(opt.guest)
         else:

@@ -89,13 +89,17 @@ def samples(lines):
 
 
 def nest_rules(lines):
-    """What perf says of the nest is rate x time, on each chip; returns whether it is."""
+    """What perf says of the nest is rate x time, on each chip; returns whether it is.
+
+    The same posts bring all counts, so that these agree with each other on any host. Before and
+    after the time that perf has taken, a host that stands still makes the counts larger.
+    """
     rows, time = nest(lines)
-    good = len(rows) == 4 and len(time) == 1
     # The synthetic word at 0xd0 grows by its number in each millisecond, one unit is 256 reads.
-    for chip, count, event in rows if good else ():
-        rate = 1e9 if 'CYC' in event else (0xd0 // 8 + 512 * chip) * 256 * 1000
-        good = good and abs(count / (rate * time[0]) - 1) < 0.05
+    seconds = [count / (1e9 if 'CYC' in event else (0xd0 // 8 + 512 * chip) * 256 * 1000)
+               for chip, count, event in rows]
+    good = len(rows) == 4 and len(time) == 1 and (
+        max(seconds) < 1.05 * min(seconds) and 0.95 * time[0] < min(seconds) < 2 * time[0])
     print()
     return verdict(good, 'clock and reads of both chips are rate x time')
 

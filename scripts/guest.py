@@ -34,7 +34,7 @@ class Arch:
     kernel: str         # meta package of the kernel
     triplet: str        # cross compiler prefix
     magic: tuple        # (pattern, name): how to recognise a kernel image
-    gzip: bool = False  # compress the RAM disk, which makes a boot slower
+    most: int = 0       # bytes of a RAM disk that QEMU loads; 0: any number
 
 
 ARCHES = {a.name: a for a in (
@@ -42,7 +42,7 @@ ARCHES = {a.name: a for a in (
          ((rb'.{56}ARM\x64', 'arm64 Image'), (rb'MZ..zimg', 'EFI zboot image'))),
     Arch('power', 'ppc64el', 'linux-image-powerpc64le', 'powerpc64le-linux-gnu',
          ((rb'\x7fELF\x02\x01.{12}\x15\0', 'little-endian ppc64 ELF'),),
-         gzip=True),    # QEMU's powernv loads at most 128 MiB
+         most=128 << 20),
     Arch('x86', 'amd64', 'linux-image-cloud-amd64', 'x86_64-linux-gnu',
          ((rb'.{514}HdrS', 'bzImage'),)),
 )}
@@ -139,13 +139,24 @@ def build(name):
                 add_program(archive, root, 'perf')
                 for program, path in programs(arch):
                     archive.add(f'usr/bin/{program}', path.read_bytes(), 0o755)
-                data = archive.bytes()
-                if arch.gzip:
-                    data = gzip.compress(data, 6, mtime=0)
-                # The kernel takes a second archive only at a multiple of 4.
-                ui.write(folder / 'initrd', data + bytes(-len(data) % 4))
+                ui.write(folder / 'initrd', aligned(archive.bytes()))
             ui.write(mark, now)
     return folder / 'kernel', folder / 'initrd'
+
+
+def aligned(data):
+    """The kernel takes a second archive only at a multiple of 4."""
+    return data + bytes(-len(data) % 4)
+
+
+def ram_disk(name, archives):
+    """The archives as one RAM disk. A guest needs seconds to unpack the first one, so that it is
+    compressed only if QEMU would not load all of them otherwise.
+    """
+    most = ARCHES[name].most
+    if most and sum(map(len, archives)) > most:
+        archives = [aligned(gzip.compress(archives[0], 1, mtime=0)), *archives[1:]]
+    return b''.join(archives)
 
 
 def packages_file(name, wanted):

@@ -18,6 +18,10 @@ import ui
 PMU = ui.ROOT / 'pmu'
 TROUBLE = "grep -E -A 30 'Oops|BUG:|Call [Tt]race'"        # in the kernel's log
 
+# In a script: wait until answer() is called, in what hears the line that the script has printed
+# before. However late the host is, the guest does not go on without it.
+WAIT_FOR_ANSWER = 'read -r go < /dev/console'
+
 # On a busy host, skiboot says this on the console, even in the middle of a line.
 LATE = re.compile(r'\[ *[\d.]+,\d\] SBE: .*\n')
 
@@ -50,10 +54,16 @@ def in_guest(script, name='arm', hear=None, **options):
     ui.write(path, f'#!/bin/sh\n{script}\n')
     in_guest.options = boot.Options(name, run=path, **options)
     try:
-        status = boot.run(in_guest.options, echo)
+        status = boot.run(in_guest.options, echo, typed=hear is not None)
     finally:
         path.unlink()
     return status, LATE.sub('', ''.join(f'{line}\n' for line in lines)).split('\n')[:-1]
+
+
+def answer():
+    """Let a script go on that waits for it: WAIT_FOR_ANSWER."""
+    in_guest.options.console.write(b'\n')
+    in_guest.options.console.flush()
 
 
 def in_sound_guest(test, script, name, *args, **options):

@@ -74,7 +74,7 @@ class Everything(Temporary):
             cat "/mnt/a b/from host"
             echo written by the guest > "/mnt/a b/from guest"
             wget -q -O - http://10.0.2.2:{server.server_port}/
-            ping -c 1 -w 5 127.0.0.1 | grep received
+            ping -c 1 -w 60 127.0.0.1 | grep received
             grep -c devpts /proc/mounts
             mkdir -p /root/out/sub; ln -s sub /root/out/link
             echo kept > /root/out/sub/file; chmod 750 /root/out/sub/file

@@ -2,12 +2,12 @@
 """The RAM disk is a right newc archive; what cannot boot is refused beforehand."""
 
 import contextlib
-import gzip
 import os
 import pathlib
 import stat
 import tempfile
 import unittest
+import zlib
 from unittest import mock
 
 import guest
@@ -211,17 +211,17 @@ class Initrd(Temporary):
         write(self.top, {'guest/x/root/usr/bin/busybox': b'b', 'guest/x/root/usr/bin/perf': b'p',
                          'guest/x/kernel': b'k'})
         write(self.top, {'guest/x/kernel.from': 'trixie 6.12 1 linux-image-6.12'})
-        arch = guest.Arch('x', 'x', 'kernel', 'x', (), gzip=True)
+        arch = guest.Arch('x', 'x', 'kernel', 'x', ())
         with mock.patch.multiple(ui, BUILD=self.top, LOGS=self.top / 'logs'), \
                 mock.patch.dict(guest.ARCHES, x=arch), \
                 mock.patch('guest.elf_needs', lambda path: (None, [])):
             for n in range(8):
-                text = os.urandom(20 + n)       # of no fixed length when compressed
+                text = os.urandom(20 + n)
                 write(self.top, {'guest/x/root/usr/bin/perf': text})
                 (self.top / 'guest/x/stamp').unlink(missing_ok=True)
                 kernel, initrd = guest.build('x')
                 self.assertEqual(initrd.stat().st_size % 4, 0)
-                names = dict((n, c) for n, _, c, _ in parse(gzip.decompress(initrd.read_bytes())))
+                names = dict((n, c) for n, _, c, _ in parse(initrd.read_bytes()))
                 self.assertEqual(names['usr/bin/perf'], text)
                 self.assertEqual(names['init'], (ui.ROOT / 'guest/init').read_bytes())
             before = initrd.stat().st_mtime_ns
@@ -230,3 +230,20 @@ class Initrd(Temporary):
             initrd.unlink()
             guest.build('x')
             self.assertTrue(initrd.exists(), 'a lost file is made again')
+
+    def test_compressed(self):
+        """only a RAM disk that QEMU would not load is compressed, and its rest stays aligned"""
+        for most, compressed in (0, False), (3000, False), (2999, True):
+            arch = guest.Arch('x', 'x', 'kernel', 'x', (), most=most)
+            with mock.patch.dict(guest.ARCHES, x=arch):
+                for n in range(8):
+                    first = bytes(1980) + os.urandom(20 - n) + bytes(n)
+                    data = guest.ram_disk('x', [first, bytes(600), b'last' * 100])
+                    self.assertEqual(len(data) % 4, 0)
+                    self.assertTrue(data.endswith(bytes(600) + b'last' * 100))
+                    rest = data[:-1000]
+                    self.assertEqual(rest != first, compressed)
+                    if compressed:
+                        unpacked = zlib.decompressobj(31)
+                        self.assertEqual(unpacked.decompress(rest), first)
+                        self.assertLess(len(unpacked.unused_data), 4)

@@ -187,13 +187,18 @@ class Commands(unittest.TestCase):
         lines = page.run(type(self))
         self.assertEqual(page.missing(lines), set())
         [(seconds, *_)] = [line.split() for line in lines if 'seconds time elapsed' in line]
-        # Per microsecond, and a clock of 2 GHz
+        # Per microsecond, and a clock of 2 GHz. The same posts bring all three. Before and after
+        # the time that perf has taken, a host that stands still makes them larger.
+        times = []
         for event, hz in ('ACCEL_REQUESTS', 10e6), ('ACCEL_DATA', 640e6), ('PAU_STALL_CYC', 2e9):
             [row] = [line.split() for line in lines if re.match(r'S0 .*PM_' + event, line)]
-            self.assertAlmostEqual(int(row[2]) / float(seconds) / hz, 1, delta=0.05)
+            times.append(int(row[2]) / hz)
+        self.assertLess(max(times), 1.05 * min(times))
+        self.assertTrue(0.95 * float(seconds) < min(times) < 2 * float(seconds), times)
         # 640 bytes each microsecond are 10,000 counts of 64 bytes a millisecond. The other guest
         # reads word 26 of 512, whose made-up rate is its number.
         found = [re.search(r'chip (\d): (\d+) posts, count (\d+) x (.*)', line) for line in lines]
-        rows = {(int(m[1]), m[4], int(m[3]) / int(m[2])) for m in found if m}
+        # On a busy host, a time may have no post.
+        rows = {(int(m[1]), m[4], int(m[3]) / int(m[2])) for m in found if m and int(m[2])}
         self.assertEqual(rows, {(0, '64 B', 10000), (0, '256 events', 26),
                                 (1, '256 events', 512 + 26)})

@@ -82,7 +82,12 @@ def aml_pmcu(die, clusters):
     return b'\x5b\x82' + aml_package_length(len(body)) + body
 
 
-class Pmcu(unittest.TestCase):
+def rules(*runs):
+    """A script that runs the guest program with each of these options, whatever it finds."""
+    return 'status=0\n' + '\n'.join(f'pmcu --tap {run} || status=$?' for run in runs)
+
+
+class Checks(unittest.TestCase):
     def check(self, status, lines, runs):
         """A sub-test for each rule that the guest program checked."""
         rules = list(functional.tap_lines(lines))
@@ -94,15 +99,107 @@ class Pmcu(unittest.TestCase):
 
     def sample(self, *runs, **options):
         """Run the guest program with each of these options."""
-        status, lines = functional.in_guest(
-            'status=0\n' + '\n'.join(f'pmcu --tap {run} || status=$?' for run in runs) +
-            '\nexit $status', **options)
+        status, lines = functional.in_guest(f'{rules(*runs)}\nexit $status', **options)
         self.check(status, lines, len(runs))
 
-    def test_one_cluster(self):
-        """4 CPUs in one cluster, one of them loaded; more samples than one run can have"""
-        self.sample('--samples 20 --load 1', '--load 2 --samples 300 --period 1', smp='4')
 
+class OneGuest(Checks, functional.OneGuest):
+    def check_part(self, lines, runs):
+        """The rules of a part that ends with STATUS."""
+        *lines, status = lines
+        self.check(int(status.removeprefix('status ')), lines, runs)
+
+
+STATUS = '\necho "status $status"'
+
+
+class OneCluster(OneGuest):
+    """4 CPUs in one cluster"""
+    boot = {'smp': '4'}
+
+    @functional.part(lambda cls: rules('--samples 20 --load 1', '--load 2 --samples 300 --period 1')
+                     + STATUS)
+    def test_one_cluster(self, lines):
+        """4 CPUs in one cluster, one of them loaded; more samples than one run can have"""
+        self.check_part(lines, 2)
+
+    @functional.part(lambda cls: f'''
+        cpu=/sys/devices/system/cpu/cpu3/online
+        echo 0 > $cpu || exit
+        {rules('--samples 20 --load 1')}; first=$status
+        echo 1 > $cpu || exit
+        {rules('--samples 20 --load 3')}; status=$((status | first)){STATUS}''')
+    def test_offline(self, lines):
+        """a CPU that is offline reads zero, and counts again when it is back"""
+        self.check_part(lines, 2)
+        empty = [int(re.search(r'zero: (\d+) of', l)[1]) for l in lines if 'without a CPU' in l]
+        online = [int(re.search(r' of (\d+) values, the least', l)[1]) for l in lines
+                  if 'the least' in l]
+        self.assertGreaterEqual(empty[1], 20 * 4)
+        # Of 8 slots, 5 are beside 3 CPUs, and 4 beside 4.
+        self.assertEqual((3 * empty[0], empty[1]), (5 * online[0], online[1]))
+
+
+class TwoCpus(OneGuest):
+    boot = {'smp': '2'}
+
+    @functional.part(lambda cls: rules('--samples 4000 --period 1 --load 1 --syscalls') + STATUS)
+    def test_system_calls(self, lines):
+        """no sample is short under a load of system calls"""
+        self.check_part(lines, 1)
+
+    @functional.part(lambda cls: f'''
+        perf stat -a -e cycles,stalled-cycles-frontend -I 50 -o /tmp/stat sleep 4 &
+        for i in 1 2 3; do
+            pmcu --samples 50 --load 1 > /dev/null
+            [ $? -lt 2 ] || exit 20             # it answered, whatever the numbers
+        done
+        wait
+        dmesg | grep -E 'Oops|BUG|WARNING|stall' && exit 21
+        grep -q cycles /tmp/stat || exit 22
+        {rules('--samples 20 --load 1')}{STATUS}''')
+    def test_contention(self, lines):
+        """perf stat on the same counters disturbs, but breaks neither PMCU nor kernel"""
+        self.check_part(lines, 1)
+
+    @functional.part(lambda cls: '''
+        calls="taskset -c 1 dd if=/dev/zero of=/dev/null bs=1"
+        $calls 2> /dev/null & endless=$!
+        # The work brings samples however little time the host has in 4 s.
+        perf record -q -C 1 -e cycles -c 1000000 -o /tmp/data -- sh -c "
+            sleep 4; kill $endless; $calls count=100000 2> /dev/null"
+        perf script -i /tmp/data -F time 2> /dev/null''')
+    def test_perf_record(self, lines):
+        """perf record by period takes no sample early under a load of system calls"""
+        times = [float(l.strip().rstrip(':')) for l in lines if re.fullmatch(r'\s*[\d.]+:\s*', l)]
+        self.assertGreater(len(times), 1000, lines[-5:])
+        # A cycle is 1 ns, so that k samples span at least k - 1 ms, and one less if the
+        # first was late. A busy host loses samples, which can hide extra ones, not make them.
+        least = excess = 0
+        for number, ms in enumerate(1000 * (t - times[0]) for t in times):
+            least = min(least, number - ms)
+            excess = max(excess, number - ms - least)
+        self.assertLess(excess, 2, f'{len(times)} samples')
+
+
+class Icount(OneGuest):
+    """With -icount, a stall of the host does not prolong what the kernel does in a window"""
+    boot = {'smp': '2', 'args': ['-icount', 'shift=3,sleep=off']}
+
+    @functional.part(lambda cls: rules('--exact --samples 100 --period 1 --load 1') + STATUS)
+    def test_icount(self, lines):
+        """with -icount every window is exact to the cycle"""
+        self.check_part(lines, 1)
+
+    @functional.part(lambda cls: rules('--exact --events 0-0xef --period 1 --load 0',
+                                       '--exact --events 0x11,0xc000,0x11,0xc000 --counters 2')
+                     + STATUS)
+    def test_many_events(self, lines):
+        """240 events in records of 8 at 1 ms; the null event counts nothing"""
+        self.check_part(lines, 2)
+
+
+class Pmcu(Checks):
     def test_two_clusters(self):
         """2 clusters of 2: each loaded CPU shows up in its own slot"""
         self.sample(*(f'--samples 20 --load {cpu}' for cpu in range(4)),
@@ -112,17 +209,6 @@ class Pmcu(unittest.TestCase):
         """2 dies of 2 clusters sample at the same time, each its own CPUs"""
         self.sample('--samples 20 --load 1,6', '--samples 10 --load 4 --die 1',
                     smp='8,sockets=2,clusters=2,cores=2')
-
-    def test_many_events(self):
-        """240 events in records of 8 at 1 ms; the null event counts nothing"""
-        # With -icount, a stall of the host does not prolong what the kernel does in a window
-        self.sample('--exact --events 0-0xef --period 1 --load 0',
-                    '--exact --events 0x11,0xc000,0x11,0xc000 --counters 2', smp='2',
-                    args=['-icount', 'shift=3,sleep=off'])
-
-    def test_system_calls(self):
-        """no sample is short under a load of system calls"""
-        self.sample('--samples 4000 --period 1 --load 1 --syscalls', smp='2')
 
     def test_acpi(self):
         """through UEFI and ACPI: HISI0451 with _CRS and _DSD, one die"""
@@ -182,7 +268,7 @@ class Pmcu(unittest.TestCase):
                 raise Migrated
 
         # A busy host needs seconds for the migration, and the run must not be over by then.
-        script = sleepers(seconds=20, samples=400, period_ms=50)
+        script = sleepers(seconds=10, samples=200, period_ms=50)
         with tempfile.TemporaryDirectory() as folder:
             with self.assertRaises(Migrated):
                 functional.in_guest(script, hear=hear, smp='4')
@@ -190,56 +276,6 @@ class Pmcu(unittest.TestCase):
                 script, smp='4', args=['-incoming', f'file:{folder}/state'])
         self.assertNotIn('save', lines)
         self.check(status, lines, 1)
-
-    def test_icount(self):
-        """with -icount every window is exact to the cycle"""
-        # Long enough that what the kernel still has to do after the boot is the lesser part
-        self.sample('--exact --samples 100 --period 1 --load 1', smp='2',
-                    args=['-icount', 'shift=3,sleep=off'])
-
-    def test_offline(self):
-        """a CPU that is offline reads zero, and counts again when it is back"""
-        status, lines = functional.in_guest('''
-            cpu=/sys/devices/system/cpu/cpu3/online
-            echo 0 > $cpu && pmcu --tap --samples 20 --load 1 || exit
-            echo 1 > $cpu && pmcu --tap --samples 20 --load 3''', smp='4')
-        self.check(status, lines, 2)
-        empty = [int(re.search(r'zero: (\d+) of', l)[1]) for l in lines if 'without a CPU' in l]
-        self.assertEqual(empty, [20 * 5, 20 * 4], 'empty slots x samples')
-
-    def test_contention(self):
-        """perf stat on the same counters disturbs, but breaks neither PMCU nor kernel"""
-        status, lines = functional.in_guest('''
-            perf stat -a -e cycles,stalled-cycles-frontend -I 50 -o /tmp/stat sleep 4 &
-            for i in 1 2 3; do
-                pmcu --samples 50 --load 1 > /dev/null
-                [ $? -lt 2 ] || exit 20             # it answered, whatever the numbers
-            done
-            wait
-            dmesg | grep -E 'Oops|BUG|WARNING|stall' && exit 21
-            grep -q cycles /tmp/stat || exit 22
-            pmcu --tap --samples 20 --load 1''', smp='2')
-        self.check(status, lines, 1)
-
-    def test_perf_record(self):
-        """perf record by period takes no sample early under a load of system calls"""
-        status, lines = functional.in_guest('''
-            calls="taskset -c 1 dd if=/dev/zero of=/dev/null bs=1"
-            $calls 2> /dev/null & endless=$!
-            # The work brings samples however little time the host has in 4 s.
-            perf record -q -C 1 -e cycles -c 1000000 -o /tmp/data -- sh -c "
-                sleep 4; kill $endless; $calls count=100000 2> /dev/null"
-            perf script -i /tmp/data -F time 2> /dev/null''', smp='2')
-        self.assertEqual(status, 0, lines)
-        times = [float(l.strip().rstrip(':')) for l in lines if re.fullmatch(r'\s*[\d.]+:\s*', l)]
-        self.assertGreater(len(times), 1000, lines[-5:])
-        # A cycle is 1 ns, so that k samples span at least k - 1 ms, and one less if the
-        # first was late. A busy host loses samples, which can hide extra ones, not make them.
-        least = excess = 0
-        for number, ms in enumerate(1000 * (t - times[0]) for t in times):
-            least = min(least, number - ms)
-            excess = max(excess, number - ms - least)
-        self.assertLess(excess, 2, f'{len(times)} samples')
 
     def test_off(self):
         """without pmcu=on there is no PMCU, and the program says so"""

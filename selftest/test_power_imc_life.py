@@ -29,13 +29,17 @@ class Kexec(unittest.TestCase):
                 self, 'if ! [ -e /boot/kernel ]; then\n'
                 # The second kernel has a small RAM disk, without perf.
                 'ls /sys/bus/event_source/devices; exit\nfi\n'
-                f'perf stat -a -e core_imc/{CLOCK[machine]}/ sleep 1000 & sleep 1\n'
+                # perf starts its program once it counts.
+                f'perf stat -a -e core_imc/{CLOCK[machine]}/ '
+                "sh -c 'touch /tmp/counting; exec sleep 1000' &\n"
+                'until [ -e /tmp/counting ]; do sleep 0.1; done\n'
                 "(cd /; printf '%s\\n' init bin usr usr/bin usr/bin/busybox pmu pmu/run dev "
                 'dev/console proc sys root tmp | cpio -o -H newc) > /tmp/initrd\n'
                 f'kexec="console=hvc0 panic=-1 quiet pmu=run {boot.PARAMETERS["power"]} {append}"\n'
                 '/usr/sbin/kexec -l /boot/kernel --initrd=/tmp/initrd --append="$kexec" || exit\n'
-                'echo now; sleep 1\n/usr/sbin/kexec -e', 'power', *trace(log, 'pnv_imc_scom'),
-                machine=machine, smp=SMP, packages=['kexec-tools'],
+                # stty returns when the line has left Linux.
+                'echo now; stty -echo < /dev/console\n/usr/sbin/kexec -e',
+                'power', *trace(log, 'pnv_imc_scom'), machine=machine, smp=SMP, packages=['kexec-tools'],
                 files={'/boot/kernel': functional.guest_files('power')[0]})
             with open(log) as file:
                 modes = re.findall(r'core (\d) HTM_MODE (0x\w+)', file.read())
@@ -66,6 +70,7 @@ class Reset(unittest.TestCase):
         def hear(line):
             if line == 'up':
                 samples.append(count())
+                functional.answer()
             elif line == 'running':
                 times.append(count())
                 if len(times) == 1:
@@ -73,6 +78,8 @@ class Reset(unittest.TestCase):
                     functional.qmp('system_reset')
                     samples.append(count())
                     functional.qmp('cont')
+                else:
+                    functional.answer()
 
         def count():
             with open(log) as file:
@@ -81,10 +88,11 @@ class Reset(unittest.TestCase):
         with tempfile.TemporaryDirectory() as top:
             log = f'{top}/log'
             status, lines = functional.in_guest(
-                'echo up\nsleep 1\n'
+                f'echo up\n{functional.WAIT_FOR_ANSWER}\n'
                 # perf runs the program once it has started the trace.
                 'perf record -q -a -o /tmp/data -e trace_imc/trace_cycles/ -c 1 '
-                "sh -c 'spin two 1; echo running; spin two 3'\n"
+                "sh -c 'spin two 1000 & spin two 1; echo running; "
+                f"{functional.WAIT_FOR_ANSWER}; kill $!'\n"
                 # The counts are posted once in a millisecond of the host, when it has the time.
                 f'perf stat -x, -C 2 -e core_imc/{USER[machine]}/ '
                 "sh -c 'taskset -c 2 spin count 100; sleep 0.1' 2>&1",
@@ -92,7 +100,7 @@ class Reset(unittest.TestCase):
                 args=['-action', 'reboot=reset',
                       *trace(log, 'pnv_imc_sample')])
         self.assertEqual(status, 0, '\n'.join(lines))
-        # None at first, some until the reset, and no more until it has been up again for a second
+        # None at first, some until the reset, and no more until perf starts again
         self.assertEqual((len(samples), len(times), samples[0]), (3, 2, 0))
         self.assertGreater(times[0], 1000)
         self.assertEqual(samples[2], samples[1])
@@ -122,10 +130,12 @@ class Reset(unittest.TestCase):
                         value=1 << 63 | 6 << 50)
             if line == 'changed' and len(seen) == 2:
                 functional.qmp('system_reset')
+            elif line in ('ready', 'changed'):
+                functional.answer()
 
         status, lines = functional.in_guest(
-            f'echo seen $({look})\necho ready\nsleep 4\necho seen $({look})\n'
-            'echo changed\nsleep 4\n', 'power', hear, machine='powernv10', smp=SMP,
+            f'echo seen $({look})\necho ready\n{functional.WAIT_FOR_ANSWER}\n'
+            f'echo seen $({look})\necho changed\n{functional.WAIT_FOR_ANSWER}\n', 'power', hear, machine='powernv10', smp=SMP,
             args=['-action', 'reboot=reset'])
         self.assertEqual(status, 0, '\n'.join(lines))
         self.assertEqual(len(seen), 4, seen)

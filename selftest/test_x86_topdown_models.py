@@ -18,15 +18,39 @@ class Precise(TopDown):
     script = ''.join(
         f'part {name}; measure 2 topdown {name}\n' for name in topdown.PROGRAMS) + r'''
 # A switch saves the metrics of a program in bytes, which rounds what it has so far: as on the
-# processor, its first turns weigh more than later ones. So they are long, and are steady work.
+# processor, its first turns weigh more than later ones. So they are long, and are steady work:
+# perf comes when the program has had so much time of the CPU, which the host does not decide.
 echo 20000000 > /sys/kernel/debug/sched/base_slice_ns
+ticks() { cut -d ' ' -f 14 /proc/$1/stat; }         # of 10 ms, in user space
+turns() { sed -n 's/^nonvoluntary_ctxt_switches:[[:space:]]*//p' /proc/$1/status; }
+# steady TICKS TURNS NAME...: until each program has had so many more ticks and turns
 steady() {
-    perf stat -j --topdown --td-level 2 --no-metric-only -e context-switches -D 200 -o /tmp/$1 \
-        timeout $2 topdown $1 100000 2> /dev/null
+    ticks=$1 turns=$2; shift 2
+    all=; measured=
+    for name in "$@"; do
+        topdown $name 100000 & all="$all $!"
+        eval "$name=$!"
+    done
+    for pid in $all; do until [ $(ticks $pid) -ge 20 ]; do sleep 0.1; done; done
+    for name in "$@"; do
+        eval "pid=\$$name"
+        perf stat -j --topdown --td-level 2 --no-metric-only -e context-switches \
+            -o /tmp/$name -p $pid 2> /dev/null & measured="$measured $!"
+    done
+    for pid in $measured; do
+        until ls -l /proc/$pid/fd 2> /dev/null | grep -q perf_event; do sleep 0.1; done
+    done
+    for pid in $all; do
+        tick=$(ticks $pid) turn=$(turns $pid)
+        until [ $(ticks $pid) -ge $((tick + ticks)) ] && [ $(turns $pid) -ge $((turn + turns)) ]; do
+            sleep 0.5               # each look is a switch, too
+        done
+    done
+    kill $all
+    wait $measured
 }
-for name in branches divide; do steady $name 2; part alone-$name; cat /tmp/$name; done
-for name in branches divide; do steady $name 4 & done
-wait
+for name in branches divide; do steady 150 0 $name; part alone-$name; cat /tmp/$name; done
+steady 150 40 branches divide
 for name in branches divide; do part shared-$name; cat /tmp/$name; done
 '''
 
@@ -63,19 +87,19 @@ class Pinned(TopDown):
     MIXES = (40, 10, 20, 30, 5, 8, 15, 20), (10, 30, 35, 25, 3, 20, 5, 15)
     cpu = ('SapphireRapids,pmu=on,pmu-model=pinned,topdown-mix='
            + '/'.join(str(n) for n in MIXES[0]))
-    # The host hears "== set" and changes CPU 1 while the guest sleeps.
+    # The host hears "== set" and changes CPU 1 while the guest waits.
     script = r'''
 on() { taskset -p $1 $$ > /dev/null; }
 on 2
 part before;   measure 2 topdown loop 50
-part set;      sleep 2
+part set;      WAIT
 part cpu1;     measure 2 topdown chase 50
 on 1
 part cpu0;     measure 2 topdown loop 50
 part both
 perf stat -j --topdown --td-level 2 --no-metric-only -a -C 1 -- \
-    sh -c 'taskset 2 topdown loop 100; echo == reset; sleep 2; taskset 2 topdown loop 100'
-'''
+    sh -c 'taskset 2 topdown loop 100; echo == reset; WAIT; taskset 2 topdown loop 100'
+'''.replace('WAIT', functional.WAIT_FOR_ANSWER)
 
     @classmethod
     def setUpClass(cls):
@@ -90,6 +114,7 @@ perf stat -j --topdown --td-level 2 --no-metric-only -a -C 1 -- \
             [path] = [c['qom-path'] for c in qmp('query-cpus-fast') if c['cpu-index'] == 1]
             qmp('qom-set', path=path, property='topdown-mix',
                 value='/'.join(str(n) for n in new))
+            functional.answer()
 
     def test_mix(self):
         """perf shows the mix that the CPU is given at start"""

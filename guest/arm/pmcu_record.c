@@ -22,6 +22,7 @@
 #include <inttypes.h>
 #include <linux/perf_event.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -178,6 +179,14 @@ static bool take(void)
     return sound;
 }
 
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number)
+{
+    (void)number;
+    stop = 1;
+}
+
 static double now(void)
 {
     struct timespec t;
@@ -231,6 +240,7 @@ static void parse(int argc, char **argv)
                  "  --stop-ms N     disable the event after this time\n"
                  "  --timeout N     give up after so many seconds (10, and 20 times what it takes)\n"
                  "  --frequency N   ask perf for N samples a second, which the driver refuses\n"
+                 "SIGTERM disables the event, too.\n"
                  "exit status: 0 all samples, 1 fewer, 2 error");
             exit(2);
         }
@@ -245,6 +255,7 @@ int main(int argc, char **argv)
     double wait_s, end;
 
     parse(argc, argv);
+    signal(SIGTERM, on_signal);
     if (opt.events) {
         FILE *file = sysfs("event_list", "w");
 
@@ -261,7 +272,7 @@ int main(int argc, char **argv)
     /* A busy host can make guest time pass without the guest: be patient. */
     wait_s = opt.timeout_s ? opt.timeout_s : 10 + 20e-6 * opt.samples * opt.period_us;
     end = now() + (opt.stop_ms ? opt.stop_ms / 1e3 : wait_s);
-    for (ready.fd = fd; take() && size < opt.samples * pass && now() < end;) {
+    for (ready.fd = fd; take() && size < opt.samples * pass && !stop && now() < end;) {
         if (flags & PERF_AUX_FLAG_TRUNCATED) {
             break;
         }

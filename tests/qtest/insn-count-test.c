@@ -252,32 +252,47 @@ static const uint32_t count_to[] = {
     0xd65f03c0,     /*     ret */
 };
 
-/* Not 0 when the CPU is about to sleep; the loop of the firmware leaves it */
+/*
+ * Words beside the firmware's. The first three are not 0 when the CPU is about
+ * to sleep, when it is awake again, and when it is about to sleep again: each
+ * store is in one block with the WFIT. The last one is how long a sleep is, in
+ * ns of virtual time.
+ */
 #define SLEEP_BEGINS    (GUEST_MAILBOX(0) + 32)
+#define SLEEP_ENDS      (GUEST_MAILBOX(0) + 40)
+#define SLEEP_AGAIN     (GUEST_MAILBOX(0) + 48)
+#define SLEEP_NS        (GUEST_MAILBOX(0) + 56)
 
+/* At first; doubled whenever the host was too slow for it */
+#define FIRST_SLEEP_NS  (256 * MS)
+#define LAST_SLEEP_NS   (20000 * MS)
+
+/* x0: how long the first sleep is; the second one is twice as long */
 static const uint32_t sleep_count_sleep[] = {
     0xd53be044,     /*     mrs x4, cntvct_el0 */
-    0xd2a80005,     /*     mov x5, #0x40000000 */
-    0x8b050086,     /*     add x6, x4, x5 */
-    0x8b0504c7,     /*     add x7, x6, x5, lsl #1 */
+    0x8b000086,     /*     add x6, x4, x0 */
+    0x8b0004c7,     /*     add x7, x6, x0, lsl #1 */
     0xd2986a08,     /*     mov x8, #50000 */
-    0xf9001265,     /*     str x5, [x19, #32] */
+    0xf9001268,     /*     str x8, [x19, #32] */
     0xd5031026,     /*     wfit x6 */
+    0xf9001668,     /*     str x8, [x19, #40] */
     0xd1000508,     /* 1:  sub x8, x8, #1 */
     0xb5ffffe8,     /*     cbnz x8, 1b */
+    0xf9001a67,     /*     str x7, [x19, #48] */
     0xd5031027,     /*     wfit x7 */
     0xd65f03c0,     /*     ret */
 };
 
 static const uint32_t trigger_count_sleep[] = {
     0xd53be044,     /*     mrs x4, cntvct_el0 */
-    0xd2ac0005,     /*     mov x5, #0x60000000 */
+    0xf9401e65,     /*     ldr x5, [x19, #56] */
     0x8b050087,     /*     add x7, x4, x5 */
     0xd2986a08,     /*     mov x8, #50000 */
     0x52800026,     /*     mov w6, #1 */
     0xb9000006,     /*     str w6, [x0] */
     0xd1000508,     /* 1:  sub x8, x8, #1 */
     0xb5ffffe8,     /*     cbnz x8, 1b */
+    0xf9001a67,     /*     str x7, [x19, #48] */
     0xd5031027,     /*     wfit x7 */
     0xd65f03c0,     /*     ret */
 };
@@ -591,24 +606,29 @@ static void test_pmcu_running(const void *args)
     const unsigned windows = 100;
     Pmcu p = count_init(args);
     PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = windows };
-    uint64_t before, after, first, last, sum = 0;
+    uint64_t before, after, first, last, sum;
+    unsigned tries = 0;
     bool late;
 
     pmcu_events(&p, EVENT_BASE, windows, EV_INST_RETIRED);
     count_setup(&p, 0, 1, 0);
-    before = guest_read(&p, 0, PMEVCNTR_EL0(1));
-    pmcu_start(&p, &run);
-    pmcu_wait_stored(&p, windows);
-    after = guest_read(&p, 0, PMEVCNTR_EL0(1));
-    for (int i = 0; i < windows; i++) {
-        /* Not negative, which would be more than 2^63 */
-        g_assert_cmpuint(pmcu_value(&p, i), <=, after - before);
-        sum += pmcu_value(&p, i);
-    }
-    g_assert_cmpint(sum, >, 0);
-    /* Windows do not overlap. What is shown late may be a block. */
-    g_assert_cmpint(sum, <=, after - before + 512);
-    pmcu_write(&p, A_INT_CLR, R_INT_STAT_DONE_MASK);
+    /* Again if the host has left the CPU no time in any window */
+    do {
+        g_assert_cmpint(tries++, <, 100);
+        sum = 0;
+        before = guest_read(&p, 0, PMEVCNTR_EL0(1));
+        pmcu_start(&p, &run);
+        pmcu_wait_stored(&p, windows);
+        after = guest_read(&p, 0, PMEVCNTR_EL0(1));
+        for (int i = 0; i < windows; i++) {
+            /* Not negative, which would be more than 2^63 */
+            g_assert_cmpuint(pmcu_value(&p, i), <=, after - before);
+            sum += pmcu_value(&p, i);
+        }
+        /* Windows do not overlap. What is shown late may be a block. */
+        g_assert_cmpint(sum, <=, after - before + 512);
+        pmcu_write(&p, A_INT_CLR, R_INT_STAT_DONE_MASK);
+    } while (!sum);
 
     /* In one window that is long enough, nothing gets lost */
     run.ev_len = 1;
@@ -629,40 +649,100 @@ static void test_pmcu_running(const void *args)
     g_assert_cmpint(pmcu_value(&p, 0), >=, last - first - 512);
     g_assert_cmpint(pmcu_value(&p, 0), <=, after - before + 512);
 
-    /* A CPU that does not count yet begins soon */
+    /* A CPU that does not count yet begins soon after it runs */
     guest_write(&p, 0, PMCNTENCLR_EL0, UINT32_MAX);
-    run.wait_cnt = 2000 * MS_TICKS;
-    pmcu_start(&p, &run);
-    pmcu_wait_stored(&p, 1);
-    g_assert_cmpint(pmcu_value(&p, 0), >, 10000);
-    g_assert_cmpint(pmcu_value(&p, 0), <, 100000000000);
+    run.wait_cnt = 250 * MS_TICKS;
+    do {
+        run.wait_cnt *= 2;
+        g_assert_cmpint(run.wait_cnt, <=, 32000 * MS_TICKS);
+        pmcu_start(&p, &run);
+        pmcu_wait_stored(&p, 1);
+        pmcu_write(&p, A_INT_CLR, R_INT_STAT_DONE_MASK);
+        g_assert_cmpint(pmcu_value(&p, 0), <, 100000000000);
+    } while (pmcu_value(&p, 0) <= 10000);
     qtest_quit(p.qts);
+}
+
+/* Wait until the CPU has written a word */
+static void wait_word(const Pmcu *p, uint64_t addr)
+{
+    for (int i = 0; !qtest_readq(p->qts, addr); i++) {
+        g_assert_cmpint(i, <, 60000);
+        g_usleep(1000);
+    }
+}
+
+/*
+ * Wait for the only record of a run. True if the CPU was asleep for the second
+ * time when the window ended: before the end it was about to sleep, and after
+ * the end it had not returned.
+ */
+static bool ends_asleep(const Pmcu *p)
+{
+    bool asleep;
+
+    wait_word(p, SLEEP_AGAIN);
+    asleep = !pmcu_stored(p);
+    pmcu_wait_stored(p, 1);
+    asleep = asleep && qtest_readq(p->qts, GUEST_MAILBOX(0) + GUEST_FN);
+    pmcu_write(p, A_INT_CLR, R_INT_STAT_DONE_MASK);
+    guest_wait(p, 0);
+    return asleep;
+}
+
+static void clear_sleep_words(const Pmcu *p)
+{
+    qtest_writeq(p->qts, SLEEP_BEGINS, 0);
+    qtest_writeq(p->qts, SLEEP_ENDS, 0);
+    qtest_writeq(p->qts, SLEEP_AGAIN, 0);
+}
+
+/*
+ * Start a window of 1.875 sleeps in the CPU's first sleep. False if the host
+ * was too slow for the window to begin and to end while the CPU sleeps.
+ */
+static bool window_of_sleeper(const Pmcu *p, uint64_t sleep_ns)
+{
+    PmcuRun run = {
+        PMCU_RUN_DEFAULT, .wait_cnt = sleep_ns * 15 / 8 / HISI_PMCU_TICK_NS,
+    };
+    bool in_time;
+
+    clear_sleep_words(p);
+    guest_start(p, 0, sleep_ns, sleep_count_sleep,
+                ARRAY_SIZE(sleep_count_sleep));
+    wait_word(p, SLEEP_BEGINS);
+    /* The CPU stops between two blocks, and so not before the WFIT. */
+    qtest_qmp_assert_success(p->qts, "{'execute': 'stop'}");
+    in_time = !qtest_readq(p->qts, SLEEP_ENDS);
+    if (in_time) {
+        pmcu_start(p, &run);
+    }
+    qtest_qmp_assert_success(p->qts, "{'execute': 'cont'}");
+    if (!in_time) {
+        guest_wait(p, 0);
+        return false;
+    }
+    return ends_asleep(p);
 }
 
 /* The window begins and ends while the CPU sleeps: then it is exact. */
 static void test_pmcu_sleeping(void)
 {
     Pmcu p = count_init("-accel tcg");
-    PmcuRun run = { PMCU_RUN_DEFAULT, .wait_cnt = 2000 * MS_TICKS };
 
     pmcu_events(&p, EVENT_BASE, 1, EV_INST_RETIRED);
     for (int on = 0; on < 2; on++) {
+        uint64_t sleep_ns = FIRST_SLEEP_NS;
+
         if (on) {
             count_setup(&p, 0, 1, 0);
         }
-        qtest_writeq(p.qts, SLEEP_BEGINS, 0);
-        guest_start(&p, 0, 0, sleep_count_sleep,
-                    ARRAY_SIZE(sleep_count_sleep));
-        while (!qtest_readq(p.qts, SLEEP_BEGINS)) {
-            g_usleep(1000);
+        for (; !window_of_sleeper(&p, sleep_ns); sleep_ns *= 2) {
+            g_assert_cmpint(sleep_ns, <, LAST_SLEEP_NS);
         }
-        g_usleep(50000);        /* it sleeps an instruction later */
-        pmcu_start(&p, &run);
-        pmcu_wait_stored(&p, 1);
-        /* R1: the loop, and WFIT */
-        g_assert_cmpint(pmcu_value(&p, 0), ==, 2 * 50000 + 1);
-        pmcu_write(&p, A_INT_CLR, R_INT_STAT_DONE_MASK);
-        guest_wait(&p, 0);
+        /* R1: the loop, two stores, and WFIT */
+        g_assert_cmpint(pmcu_value(&p, 0), ==, 2 * 50000 + 3);
     }
     qtest_quit(p.qts);
 }
@@ -675,10 +755,18 @@ static void test_pmcu_sleeping(void)
 static void test_pmcu_self(const void *args)
 {
     static const uint32_t events[] = { EV_CPU_CYCLES, EV_INST_RETIRED };
+    /* There, time does not depend on the host, and may go faster than ours. */
+    const bool icount = g_strrstr(args, "icount");
     Pmcu p = count_init(args);
-    PmcuRun run = { PMCU_RUN_DEFAULT, .wait_cnt = 800 * MS_TICKS };
+    PmcuRun run = { PMCU_RUN_DEFAULT };
+    uint64_t sleep_ns = FIRST_SLEEP_NS;
+    bool in_time;
 
-    for (int i = 0; i < ARRAY_SIZE(events); i++) {
+    for (int i = 0; i < ARRAY_SIZE(events); i += in_time) {
+        g_assert_cmpint(sleep_ns, <, LAST_SLEEP_NS);
+        clear_sleep_words(&p);
+        qtest_writeq(p.qts, SLEEP_NS, sleep_ns);
+        run.wait_cnt = sleep_ns / 2 / HISI_PMCU_TICK_NS;
         pmcu_events(&p, EVENT_BASE, 1, events[i]);
         pmcu_program(&p, &run);
         if (i == 0) {
@@ -689,12 +777,11 @@ static void test_pmcu_self(const void *args)
             qtest_writeq(p.qts, GUEST_MAILBOX(0) + GUEST_FN,
                          GUEST_MAILBOX(0) + GUEST_CODE);
         }
-        pmcu_wait_stored(&p, 1);
-        pmcu_write(&p, A_INT_CLR, R_INT_STAT_DONE_MASK);
-        guest_wait(&p, 0);
+        in_time = ends_asleep(&p) || icount;
+        sleep_ns *= in_time ? 1 : 2;
     }
-    /* R1: the loop, and WFIT */
-    g_assert_cmpint(pmcu_value(&p, 0), ==, 2 * 50000 + 1);
+    /* R1: the loop, a store, and WFIT */
+    g_assert_cmpint(pmcu_value(&p, 0), ==, 2 * 50000 + 2);
     qtest_quit(p.qts);
 }
 

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #define MAX_LOADS 64
+#define MOST_RUNS 100                   /* after the samples that the user wants */
 
 Options opt = { .samples = 4, .period_ms = 10 };
 
@@ -143,7 +144,8 @@ static const char usage[] =
     "  --load CPU,...  which CPUs to load (default: none)\n"
     "  --syscalls      load them with system calls instead of a loop\n"
     "  --heatmap       show CPUs x events as a map instead of a table\n"
-    "  --exact         no record may be longer than the window (needs -icount)\n"
+    "  --exact         no record may be longer than the window (needs -icount); the\n"
+    "                  default events have the switches of processes, too\n"
     "  --tap           print the rules as TAP and nothing else\n"
     "Exit status: 0 the numbers obey the rules, 1 they do not, 2 no PMCU or usage.\n";
 
@@ -281,6 +283,9 @@ static void complete(Run *run)
         opt.user_kernel = true;
         run->events[run->n_events++] = CPU_CYCLES | FILTER_USER;
         run->events[run->n_events++] = CPU_CYCLES | FILTER_KERNEL;
+        if (opt.exact) {
+            run->events[run->n_events++] = CID_WRITE | FILTER_NSH;
+        }
     }
     if (!run->nr_pmu) {
         run->nr_pmu = MAX_COUNTERS;
@@ -291,6 +296,7 @@ static void complete(Run *run)
     if (run->n_events % run->nr_pmu) {
         die("--counters %u: %u events are not a multiple of it", run->nr_pmu, run->n_events);
     }
+    opt.user_kernel = opt.user_kernel && run->nr_pmu == run->n_events;
     run->wait = opt.period_ms * TICKS_PER_MS;
     run->pmccfiltr = FILTER_NSH;
 }
@@ -323,6 +329,26 @@ static unsigned select_dies(unsigned n)
     return kept;
 }
 
+/* Let all dies sample at the same time, and look at their records. */
+static void sample(unsigned n, Run *run, bool show, bool map)
+{
+    for (Pmcu *p = dies; p < dies + n; p++) {
+        start_run(p, run);
+    }
+    for (Pmcu *p = dies; p < dies + n; p++) {
+        wait_run(p, run);
+    }
+    for (Pmcu *p = dies; p < dies + n; p++) {
+        if (map) {
+            add_to_map(p, run);
+        }
+        if (show) {
+            print_table(p, run);
+        }
+        look_at_run(p, run);
+    }
+}
+
 int main(int argc, char **argv)
 {
     Run run = { 0 };
@@ -344,20 +370,11 @@ int main(int argc, char **argv)
     start_loads();
     for (unsigned left = opt.samples; left; left -= run.loops) {
         run.loops = left < most ? left : most;
-        for (Pmcu *p = dies; p < dies + n; p++) {
-            start_run(p, &run);
-        }
-        for (Pmcu *p = dies; p < dies + n; p++) {
-            wait_run(p, &run);
-        }
-        for (Pmcu *p = dies; p < dies + n; p++) {
-            if (opt.heatmap) {
-                add_to_map(p, &run);
-            } else if (!opt.tap && left == opt.samples) {
-                print_table(p, &run);
-            }
-            look_at_run(p, &run);
-        }
+        sample(n, &run, !opt.heatmap && !opt.tap && left == opt.samples, opt.heatmap);
+    }
+    /* While a host stops a CPU, all records show the same moment: go on until it is over. */
+    for (unsigned more = 0; more < MOST_RUNS && !enough(); more++) {
+        sample(n, &run, false, false);
     }
     if (opt.heatmap && !opt.tap) {
         print_map(dies, n, &run);

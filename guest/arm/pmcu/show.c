@@ -27,7 +27,7 @@ void print_table(const Pmcu *p, const Run *run)
     printf("\n%6s %4s %5s %14s", "record", "CPU", "slot", "cycles");
     for (unsigned e = 0; e < run->nr_pmu; e++) {
         if (opt.user_kernel) {
-            printf(" %14s", e ? "kernel" : "user");
+            printf(" %14s", e == 0 ? "user" : e == 1 ? "kernel" : "switches");
         } else if (run->nr_pmu == run->n_events) {
             printf("         0x%04x", run->events[e]);
         } else {
