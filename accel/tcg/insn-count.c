@@ -230,11 +230,12 @@ static void insn_count_look(CPUState *cpu, uint32_t lanes, uint64_t *total)
 bool insn_count_read(CPUState *cpu, uint32_t lanes, uint64_t *total)
 {
     uint64_t again[INSN_COUNT_LANES];
+    bool counted;
 
     g_assert(bql_locked());
+    counted = qatomic_load_acquire(&insn_count_state(cpu)->counted);
     insn_count_look(cpu, lanes, total);
-    if (!cpu->created || qemu_cpu_is_self(cpu) ||
-        !qatomic_read(&insn_count_state(cpu)->counted)) {
+    if (!cpu->created || qemu_cpu_is_self(cpu) || !counted) {
         return true;
     }
     /*
@@ -375,17 +376,20 @@ void insn_count_exec_end(CPUState *cpu)
 {
     const InsnCountOps *ops = insn_count_ops(cpu);
 
-    if (!ops || !insn_count_state(cpu)->counted) {
+    if (!ops) {
         return;
     }
-    insn_count_check_deadlines(cpu, 1 << (ops->domain ? ops->domain(cpu) : 0));
-    if (cpu->singlestep_enabled) {
-        /* A debugger's step uses units that are not there */
-        insn_count_hand_out_budgets(cpu, 0, 0);
-    }
-    if (!(cpu->cflags_next_tb & CF_NOIRQ)) {
-        /* What is executed next may be a debugger's step: cut it then */
-        cpu->cflags_next_tb = -1;
+    if (insn_count_state(cpu)->counted) {
+        insn_count_check_deadlines(cpu, 1 << (ops->domain ? ops->domain(cpu)
+                                                          : 0));
+        if (cpu->singlestep_enabled) {
+            /* A debugger's step uses units that are not there */
+            insn_count_hand_out_budgets(cpu, 0, 0);
+        }
+        if (!(cpu->cflags_next_tb & CF_NOIRQ)) {
+            /* What is executed next may be a debugger's step: cut it then */
+            cpu->cflags_next_tb = -1;
+        }
     }
     /* For insn_count_read(), which looks whether the vCPU is running */
     smp_wmb();
@@ -575,7 +579,8 @@ void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
      * one unit for cpu_exec_step_atomic().
      */
     most = MAX(insn_count_until_deadline(cpu, c->due, domain), 1);
-    insn_count_add_budget(cpu, domain, MIN(units, most - c->budget[domain]));
+    most = MIN(most, c->budget[domain] + units);
+    insn_count_add_budget(cpu, domain, most - c->budget[domain]);
 }
 
 int insn_count_ahead(uintptr_t host_pc, uint64_t *ahead)

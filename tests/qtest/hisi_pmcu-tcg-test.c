@@ -1026,7 +1026,15 @@ static void test_migrate_often(void)
 
     while (n) {
         g_autoptr(GBytes) records = records_of_run(&n);
+        const uint64_t *got = g_bytes_get_data(records, NULL);
+        const uint64_t *want = g_bytes_get_data(expect, NULL);
 
+        for (unsigned i = 0; i < g_bytes_get_size(expect) / 8; i++) {
+            if (got[i] != want[i]) {
+                g_test_message("word %u of record %u: 0x%" PRIx64 ", not 0x%"
+                               PRIx64, i % 80, i / 80, got[i], want[i]);
+            }
+        }
         g_assert_true(g_bytes_equal(records, expect));
     }
 }

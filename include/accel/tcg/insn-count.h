@@ -58,8 +58,10 @@
  *   retranslated up to there. The block after that one refuses, because no
  *   units are left, and insn_count_refused() calls the hook. The hook raises
  *   the PMU's interrupt, which the main loop delivers before it executes
- *   anything else. A block that refuses without a deadline in it gets a new
- *   budget and starts again.
+ *   anything else. Only an exception in place of the next instruction, which
+ *   cannot be fetched or is undefined, uses no units and comes before the hook.
+ *   A block that refuses without a deadline in it gets a new budget and starts
+ *   again.
  *
  *   A deadline may be too early: an event that only some instructions count
  *   cannot be reached before so many units, but may be much later. Then the

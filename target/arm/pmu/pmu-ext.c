@@ -69,8 +69,10 @@ static void pmu_ext_write_pmcr(CPUARMState *env, uint32_t value)
         pmu_op_start(env);
         env->cp15.c9_pmcr = value;
         pmu_op_finish(env);
-        /* PMCR.E gates the interrupt. */
-        pmu_update_irq(env);
+        if (env->cp15.c9_pminten & env->cp15.c9_pmovsr) {
+            /* PMCR.E gates the interrupt. */
+            pmu_update_irq(env);
+        }
     }
 }
 

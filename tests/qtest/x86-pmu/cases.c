@@ -791,6 +791,40 @@ static void case_count_rep_fault(void)
     cpu->hook = NULL;
 }
 
+static bool hook_division(Frame *f)
+{
+    if (f->vector != VEC_DE) {
+        return false;
+    }
+    f->rip = (uintptr_t)payload_loop_div_end;
+    return true;
+}
+
+/*
+ * A fault at any distance from where the accelerator looks at the deadlines, at
+ * the latest after 2^17 units: a turn has some 130, and the division 200. It
+ * may use more than are left. No counter interrupts.
+ */
+static void case_count_late_fault(void)
+{
+    unsigned turns;
+
+    for (turns = 920; turns < 1020; turns++) {
+        uint64_t insns = 1 + 32ull * turns + 1;
+
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        program(0, EV_INSNS | EVTSEL_USR);
+        program_fixed(1, FIXED_USR);
+        this_cpu()->hook = hook_division;
+        user(body_loop_div, turns);
+        this_cpu()->hook = NULL;
+        check_range("instructions", turns, rdmsr(MSR_PMC(0)), insns, insns + 3);
+        check_range("cycles", turns, rdmsr(MSR_FIXED_CTR(1)), insns / 8,
+                    insns);
+    }
+}
+
 static void case_count_page_fault(void)
 {
     static const Expected

@@ -69,6 +69,7 @@
     X(count_rep, "count/rep", 0)                                            \
     X(count_rep_fault, "count/rep-page-fault", 0)                           \
     X(count_page_fault, "count/page-fault", 0)                              \
+    X(count_late_fault, "count/late-fault", 0)                              \
     X(count_faults, "count/faults", 0)                                      \
     X(count_syscall, "count/syscall", 0)                                    \
     X(count_int, "count/int", 0)                                            \

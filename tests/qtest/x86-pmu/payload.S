@@ -431,6 +431,17 @@ payload_irq_next:
     cli
     ret
 
+/* Turns of a loop, and a division by the 0 that they end with */
+BODY loop_div
+    mov     %edi, %ecx
+1:  .fill   30, 1, 0x90
+    dec     %ecx
+    jnz     1b
+    div     %ecx
+    .globl  payload_loop_div_end
+payload_loop_div_end:
+    ret
+
 /* Long blocks, until an interrupt comes */
 BODY long_until_irq
     sti

@@ -22,7 +22,7 @@
     X(switch_write) X(branch_chain) X(not_taken_chain) X(nop_chain)         \
     X(full_block) X(fault_skipped) X(storm_loop) X(halt_for_pmi)            \
     X(halt_for_nmi) X(rdpmc_fixed_0) X(rdpmc_gp_0) X(send_irq) X(spin)      \
-    X(long_rep) X(long_until_irq)
+    X(long_rep) X(long_until_irq) X(loop_div)
 
 /* Instructions that fault at CPL 3 */
 #define FAULT_PAYLOADS(X)                                                   \
@@ -58,7 +58,7 @@ extern const uint8_t payload_branch_chain[], payload_not_taken_chain[];
 extern const uint8_t payload_nop_chain[], payload_storm_loop[];
 extern const uint8_t payload_full_block[], payload_full_block_end[];
 extern const uint8_t payload_fault_skipped[];
-extern const uint8_t payload_irq_calls[];
+extern const uint8_t payload_irq_calls[], payload_loop_div_end[];
 extern const uint8_t payload_storm_end[], payload_user_int[];
 extern const uint64_t payload_split_steps[];
 extern const uint8_t payload_halted[];

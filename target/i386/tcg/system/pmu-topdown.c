@@ -243,7 +243,7 @@ uint64_t x86_topdown_read(X86CPU *cpu)
     unsigned byte[TOPDOWN_CATEGORIES] = { }, missing = METRICS_WHOLE;
     unsigned i, most;
 
-    /* A stream that was refused half way may have left parts of nothing */
+    /* A stream that was refused half way may have left parts of anything */
     if (!t->fresh || !t->total) {
         return cpu->env.msr_perf_metrics;
     }
@@ -252,7 +252,7 @@ uint64_t x86_topdown_read(X86CPU *cpu)
         remainder[i] = METRICS_WHOLE * t->part[i] % t->total;
         missing -= byte[i];
     }
-    while (missing) {
+    for (missing = MIN(missing, TOPDOWN_LEVEL_1 - 1); missing; missing--) {
         for (i = 1, most = 0; i < TOPDOWN_LEVEL_1; i++) {
             if (remainder[i] > remainder[most]) {
                 most = i;
@@ -260,7 +260,6 @@ uint64_t x86_topdown_read(X86CPU *cpu)
         }
         remainder[most] = 0;
         byte[most]++;
-        missing--;
     }
     if (cpu->pmu->level > 1) {
         for (i = TOPDOWN_LEVEL_1; i < TOPDOWN_CATEGORIES; i++) {
