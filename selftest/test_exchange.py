@@ -130,14 +130,10 @@ class Recordings(Temporary):
             packages=['gdb', 'rr'], gets={'/root/trace': trace, '/root/perf.data': data})
         self.assertEqual(status, 0, lines)
         self.assertEqual(data.read_bytes()[:8], b'PERFILE2')
-        # Debian 13's perf, on the host
-        root = ui.BUILD / 'guest/x86/root'
         (self.top / 'usr/bin').mkdir(parents=True)
         shutil.copy(ui.BUILD / 'guest/x86/bin/shares', self.top / 'usr/bin')
         report = subprocess.run(
-            [root / 'usr/lib64/ld-linux-x86-64.so.2', '--library-path',
-             root / 'usr/lib/x86_64-linux-gnu', root / 'usr/bin/perf', 'report', '-i', data,
-             '--stdio', '-q', '--symfs', self.top],
+            [*functional.perf(), 'report', '-i', data, '--stdio', '-q', '--symfs', self.top],
             stdin=subprocess.DEVNULL, capture_output=True, text=True)
         self.assertRegex(report.stdout, r'(?m)^ +7\d\.\d+% +shares +shares +\[\.\] three_quarters',
                          report.stderr)
