@@ -7,6 +7,7 @@ import unittest
 
 import boot
 import functional
+from imc import RECORD
 
 functional.need(functional.emulator('ppc64'), *functional.guest_files('power'))
 
@@ -90,7 +91,7 @@ class Reset(unittest.TestCase):
             status, lines = functional.in_guest(
                 f'echo up\n{functional.WAIT_FOR_ANSWER}\n'
                 # perf runs the program once it has started the trace.
-                'perf record -q -a -o /tmp/data -e trace_imc/trace_cycles/ -c 1 '
+                f'{RECORD} -a -o /tmp/data -e trace_imc/trace_cycles/ -c 1 '
                 "sh -c 'spin two 1000 & spin two 1; echo running; "
                 f"{functional.WAIT_FOR_ANSWER}; kill $!'\n"
                 # The counts are posted once in a millisecond of the host, when it has the time.

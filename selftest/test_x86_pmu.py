@@ -42,10 +42,10 @@ done
 # Events take turns of 4 ms: long enough for many turns of each on a fast host, too
 part detailed; perf stat -x, -d -d -d topdown chase 500
 part frequency
-perf record -q -a -e cycles -F 1000 -o /tmp/frequency -- shares 4000
+record -a -e cycles -F 1000 -o /tmp/frequency -- shares 4000
 cpus /tmp/frequency
 part shares
-perf record -q -e instructions:u -c 74167 -o /tmp/shares -- shares 500
+record -e instructions:u -c 74167 -o /tmp/shares -- shares 500
 perf report -q -i /tmp/shares --stdio -F overhead,symbol | cat
 part samples
 perf script -i /tmp/shares -F comm | wc -l

@@ -139,7 +139,7 @@ class Replay(Case):
 part programs; for name in branches chase; do measure 2 topdown $name 10; done
 part sample
 nmis
-perf record -q -a -e slots -c 2000000 -o /tmp/slots -- topdown branches 20
+record -a -e slots -c 2000000 -o /tmp/slots -- topdown branches 20
 nmis
 cpus /tmp/slots
 '''
