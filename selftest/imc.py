@@ -26,6 +26,11 @@ def listed(machine):
     return collections.Counter(line.split()[0] for line in text.splitlines() if line[0] != '#')
 
 
+def link_vector(kinds):
+    """POWER10's vector with links of these kinds, and no other unit."""
+    return sum(kind << (50 - 3 * n) for n, kind in enumerate(kinds))
+
+
 def stat(events, what, options=''):
     """perf stat of some events, one line each: CPU (with -A), count, unit, event..."""
     return f'perf stat -x, {options} ' + ' '.join(f'-e {e}' for e in events) + f' {what} 2>&1'

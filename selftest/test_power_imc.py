@@ -10,7 +10,7 @@ import unittest
 import functional
 import qemu
 import ui
-from imc import listed
+from imc import link_vector, listed
 
 functional.need(functional.emulator('ppc64'), *functional.guest_files('power'),
                 ui.BUILD / 'guest/power/bookworm/kernel')
@@ -27,11 +27,6 @@ LOOK = '''
 for f in /sys/kernel/debug/powerpc/imc/*; do echo "$(basename $f) $(cat $f)"; done
 for f in /sys/firmware/opal/exports/imc_nest_chip_*; do wc -c < $f; done
 '''
-
-
-def link_vector(kinds):
-    """POWER10's vector with links of these kinds, and no other unit."""
-    return sum(kind << (50 - 3 * n) for n, kind in enumerate(kinds))
 
 
 def in_guest(test, script, machine, *args, **options):
@@ -107,17 +102,6 @@ class Events(unittest.TestCase):
         units, _ = self.check('powernv10', 0xf8600000187f8000, chips=4, memory='2600M',
                               smp='4,sockets=4,cores=1,threads=1', release='bookworm')
         self.assertIn('ocmb7', units)
-
-    def test_availability(self):
-        """units that the vector leaves out do not appear; a link is one of three things"""
-        vector = 1 << 63 | link_vector([5, 6, 7, 0, 5, 1, 6, 4])
-        lines = in_guest(self, 'ls -1 /sys/bus/event_source/devices', 'powernv10',
-                         '-global', f'pnv-imc.uav={vector}')
-        self.assertEqual({line for line in lines if line.startswith('nest_')},
-                         {f'nest_{unit}_imc' for unit in
-                          ('pb', 'xlink0', 'alink1', 'xlink4', 'alink6',
-                           # skiboot has no bits for these
-                           'pau', 'mcs01', 'mcs23')})
 
     def test_intervals(self):
         """perf stat -I: each interval has rate x time, on each socket"""
