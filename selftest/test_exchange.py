@@ -172,16 +172,11 @@ class Snapshots(Temporary):
             times.append(kept.stat().st_mtime_ns)
         self.assertEqual((len({*counts}), len({*times})), (1, 1), counts)
         self.assertGreater(counts[0], 10000)
-        return options, times[0]
 
     def test_arm(self):
         """arm: a second run goes on from a snapshot: another script, files out, the same counts"""
         self.resume('arm', 0, 7)
 
     def test_x86(self):
-        """x86: the same, with a third run; one with other options begins anew"""
-        options, time = self.resume('x86', 0, 0, 7)
-        _, lines, _ = self.guest('cat /proc/cmdline', **{**options, 'append': 'pmu.other'})
-        self.assertIn('pmu.other', lines[0])
-        [kept] = ui.BUILD.glob('snapshots/x86-*')
-        self.assertGreater(kept.stat().st_mtime_ns, time)
+        """x86: the same, with a third run"""
+        self.resume('x86', 0, 0, 7)
