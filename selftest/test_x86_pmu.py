@@ -80,7 +80,7 @@ echo                            # behind gdb's last prompt
 
 
 class Guest:
-    """What holds on each model and number of CPUs."""
+    """What holds on each model, and on two CPUs as on one."""
     packages, script, cpus = (), PARTS + SAMPLE, 1
 
     @classmethod
@@ -234,10 +234,6 @@ class IcelakeTwo(Thorough, Case):
 
 class SapphireOne(Thorough, Case):
     model, events = 'SapphireRapids', 'Sapphire Rapids'
-
-
-class SapphireTwo(Guest, Case):
-    model, events, cpus = 'SapphireRapids', 'Sapphire Rapids', 2
 
 
 class Off(Case):
