@@ -4,9 +4,12 @@
 import pathlib
 import re
 import struct
+import subprocess
 import tempfile
+import time
 import unittest
 
+import boot
 import functional
 import qemu
 import ui
@@ -119,7 +122,7 @@ class Events(unittest.TestCase):
 
 
 class Catalogs(unittest.TestCase):
-    """Flash images that are not good: skiboot says so, and the machine boots."""
+    """Flash images that are not good: skiboot says so, and goes on without counters."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -131,17 +134,28 @@ class Catalogs(unittest.TestCase):
         self.base = struct.unpack_from('>I', self.good, entry + 0x10)[0] * 0x1000
         self.entry = entry
 
-    def boot(self, message):
+    def drive(self):
+        """Options that put the changed image into the flash."""
         self.image.write_bytes(self.good)
-        lines = in_guest(
-            self, 'ls -1 /sys/bus/event_source/devices\n'
-            'grep -E "FLASH|IMC" /sys/firmware/opal/msglog', 'powernv9',
-            '-drive', f'file={self.image},format=raw,if=mtd,readonly=on')
-        self.assertTrue(any(message in line for line in lines), lines)
-        self.assertFalse([line for line in lines if line.endswith('_imc')])
+        return ['-drive', f'file={self.image},format=raw,if=mtd,readonly=on']
+
+    def says(self, *messages):
+        """skiboot's console has these messages, in order. QEMU ends with the last one."""
+        opt, left = boot.Options('power', machine='powernv9', args=self.drive()), [*messages]
+        with boot.started(opt, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          start_new_session=True) as (child, _, log, _):
+            console = boot.Console(child, log)
+            console.deadline = time.monotonic() + opt.timeout
+            for line in console:
+                self.assertNotIn(b'@@pmu-up', line, left)
+                if left[0].encode() in line:
+                    del left[0]
+                if not left:
+                    break
+        self.assertEqual(left, [])
 
     def test_no_partition(self):
-        """no catalog partition: 'No IMA_CATALOG partition'"""
+        """no catalog partition: 'No IMA_CATALOG partition'; the kernel boots without counters"""
         stock = self.good
         words = struct.unpack_from('>32I', stock, self.entry)
         name = struct.unpack('>4I', b'OTHER'.ljust(16, b'\0'))
@@ -150,19 +164,23 @@ class Catalogs(unittest.TestCase):
             check ^= old ^ new
         struct.pack_into('>4I', stock, self.entry, *name)
         struct.pack_into('>I', stock, self.entry + 0x7c, check)
-        self.boot('No IMA_CATALOG partition')
+        lines = in_guest(
+            self, 'ls -1 /sys/bus/event_source/devices\n'
+            'grep -E "FLASH|IMC" /sys/firmware/opal/msglog', 'powernv9', *self.drive())
+        self.assertTrue(any('No IMA_CATALOG partition' in line for line in lines), lines)
+        self.assertFalse([line for line in lines if line.endswith('_imc')])
 
     def test_wrong_id(self):
         """no catalog for this processor: 'flash subpartition not found'"""
         where = self.good.index(struct.pack('>I', 0x4e0200), self.base)
         struct.pack_into('>I', self.good, where, 0x4e0100)
-        self.boot('flash subpartition not found')
+        self.says('flash subpartition not found', 'IMC Catalog load failed')
 
     def test_bad_xz(self):
         """a damaged catalog: 'xz_decompress failed'"""
         where = self.good.index(struct.pack('>I', 0x4e0200), self.base)
         offset = struct.unpack_from('>I', self.good, where + 4)[0]
         self.good[self.base + offset + 100] ^= 0xff
-        self.boot('xz_decompress failed')
+        self.says('xz_decompress failed', 'IMC Devices not added')
 
 
