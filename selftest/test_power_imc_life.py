@@ -36,8 +36,8 @@ class Life:
             {RECORD} -a -o /tmp/data -e trace_imc/trace_cycles/ -c 1 \\
                 sh -c 'spin two 1000 & spin two 1; echo running; {functional.WAIT_FOR_ANSWER}; kill $!'
             # The counts are posted once in a millisecond of the host, when it has the time.
-            perf stat -x, -C 2 -e core_imc/{USER[cls.machine]}/ \\
-                sh -c 'taskset -c 2 spin count 100; sleep 0.1' 2>&1
+            perf stat -x, -C 1 -e core_imc/{USER[cls.machine]}/ \\
+                sh -c 'taskset -c 1 spin count 100; sleep 0.1' 2>&1
             # perf starts its program once it counts.
             perf stat -a -e core_imc/{CLOCK[cls.machine]}/ \\
                 sh -c 'touch /tmp/counting; exec sleep 1000' &
@@ -58,7 +58,7 @@ class Life:
             cls.log = f'{top}/log'
             cls.status, cls.lines = functional.in_guest(
                 cls.script(), 'power', cls.hear, machine=cls.machine,
-                smp='4,sockets=1,cores=2,threads=2', packages=['kexec-tools'],
+                smp='2,sockets=1,cores=2,threads=1', packages=['kexec-tools'],
                 files={'/boot/kernel': functional.guest_files('power')[0]},
                 args=['-action', 'reboot=reset', '-trace', 'pnv_imc_sample', '-trace',
                       'pnv_imc_scom', '-D', cls.log])
