@@ -13,17 +13,17 @@ ICOUNT = ['-accel', 'tcg,thread=single', '-icount', 'shift=1,sleep=off', '-seed'
 
 
 class Steady(Names):
-    """Two cores with two threads each, with -icount."""
+    """Two cores, with -icount."""
 
     CORE = ['user', 'kernel', 'insns', 'clock', 'cycles']
 
     # Counts reach memory each millisecond. perf reads them one by one, on the other core, and
     # when core 0 is idle: whatever is posted between two reads is next to nothing.
-    @part(lambda cls: '\n'.join('taskset -c 2 ' +
+    @part(lambda cls: '\n'.join('taskset -c 1 ' +
                                 stat([cls.event('core', w) for w in cls.CORE],
                                      "sh -c 'sleep 0.01; taskset -c 0 spin count 400; sleep 0.01'",
                                      f'-C {cpu}')
-                                for cpu in (0, 2)))
+                                for cpu in (0, 1)))
     def test_core(self, lines):
         """core_imc: instructions of a program, time, and each core its own"""
         both = counts(lines, [self.event('core', w) for w in self.CORE])
@@ -68,12 +68,12 @@ class Steady(Names):
 
 class SteadyPower9(Steady, functional.OneGuest):
     machine = 'powernv9'
-    boot = guest(machine, '4,sockets=1,cores=2,threads=2', ICOUNT)
+    boot = guest(machine, '2,sockets=1,cores=2,threads=1', ICOUNT)
 
 
 class SteadyPower10(Steady, functional.OneGuest):
     machine = 'powernv10'
-    boot = guest(machine, '4,sockets=1,cores=2,threads=2', ICOUNT)
+    boot = guest(machine, '2,sockets=1,cores=2,threads=1', ICOUNT)
 
 
 class FourThreads(functional.OneGuest):
