@@ -41,6 +41,13 @@ def guest_files(name):
     return [ui.BUILD / 'guest' / name / 'kernel', ui.BUILD / 'guest' / name / 'initrd']
 
 
+def perf():
+    """The command of Debian 13's perf, that of the x86 guest, on the host."""
+    root = ui.BUILD / 'guest/x86/root/usr'
+    return [root / 'lib64/ld-linux-x86-64.so.2', '--library-path', root / 'lib/x86_64-linux-gnu',
+            root / 'bin/perf']
+
+
 def in_guest(script, name='arm', hear=None, **options):
     """Run a shell script in a guest; returns (exit status, lines). hear(line) gets each at once."""
     lines = []

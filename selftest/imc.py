@@ -26,6 +26,11 @@ def listed(machine):
     return collections.Counter(line.split()[0] for line in text.splitlines() if line[0] != '#')
 
 
+def link_vector(kinds):
+    """POWER10's vector with links of these kinds, and no other unit."""
+    return sum(kind << (50 - 3 * n) for n, kind in enumerate(kinds))
+
+
 def stat(events, what, options=''):
     """perf stat of some events, one line each: CPU (with -A), count, unit, event..."""
     return f'perf stat -x, {options} ' + ' '.join(f'-e {e}' for e in events) + f' {what} 2>&1'
@@ -37,9 +42,14 @@ def counts(lines, events):
     return [[int(row[0]) for row in rows if row[2] == event] for event in events]
 
 
+# Without build IDs and symbols of the kernel, which no test reads: else perf record reads all of the
+# kernel's symbols four times, which takes an emulated CPU seconds.
+RECORD = 'echo 2 > /proc/sys/kernel/kptr_restrict; perf record -q -B --no-bpf-event'
+
+
 def record(options, what):
     """perf record of the trace."""
-    return f'perf record -q -c 1 -o /tmp/data -e trace_imc/trace_cycles/ {options} {what} 2>&1'
+    return f'{RECORD} -c 1 -o /tmp/data -e trace_imc/trace_cycles/ {options} {what} 2>&1'
 
 
 # Linux takes all samples of a CPU for samples of the process that it finds there at the

@@ -251,11 +251,11 @@ class Inside(unittest.TestCase):
         self.assertEqual((done.stdout, done.stderr), (
             '</pmu/modules/a (1).ko><a=$(b)><c="d;e">\n</pmu/modules/b.ko>\n', ''))
 
-    def snapshot(self, name, qmp):
-        """A Snapshot of a run whose guest has this monitor."""
+    def snapshot(self, name, qmp, *options):
+        """A Snapshot of a run whose guest has this monitor, and QEMU these further options."""
         (self.top / name).mkdir()
         cmd = [f'{self.top}/kernel', '-kernel', f'{self.top}/kernel', '-initrd',
-               f'{self.top}/initrd', '\udcff']
+               f'{self.top}/initrd', '\udcff', *options]
         patch = mock.patch('monitor.of_guest', lambda _: contextlib.nullcontext(qmp))
         patch.start()
         self.addCleanup(patch.stop)
@@ -279,6 +279,23 @@ class Inside(unittest.TestCase):
         self.assertEqual(first.path, second.path)
         self.assertEqual(first.path.read_text(), 'half whole')
         self.assertEqual(list(first.path.parent.iterdir()), [first.path])
+
+    def test_snapshot_of_others(self):
+        """a run with other options, or another RAM disk, begins anew, and saves its own snapshot"""
+        def cmd(command, uri=''):
+            if uri:
+                pathlib.Path(uri.removeprefix('file:')).write_text('saved')
+            return {'status': 'completed'}
+
+        qmp = mock.Mock(cmd=cmd)
+        self.snapshot('a', qmp).save('arm')
+        self.assertTrue(self.snapshot('b', qmp).saved)
+        other = self.snapshot('c', qmp, '-append', 'pmu.other')
+        self.assertFalse(other.saved)
+        other.save('arm')
+        self.assertEqual(list(other.path.parent.iterdir()), [other.path])
+        write(self.top, {'initrd': 'j'})
+        self.assertFalse(self.snapshot('d', qmp, '-append', 'pmu.other').saved)
 
     def test_damaged_snapshot(self):
         """a snapshot that cannot be resumed is removed, and one line says so"""

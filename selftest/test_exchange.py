@@ -130,14 +130,10 @@ class Recordings(Temporary):
             packages=['gdb', 'rr'], gets={'/root/trace': trace, '/root/perf.data': data})
         self.assertEqual(status, 0, lines)
         self.assertEqual(data.read_bytes()[:8], b'PERFILE2')
-        # Debian 13's perf, on the host
-        root = ui.BUILD / 'guest/x86/root'
         (self.top / 'usr/bin').mkdir(parents=True)
         shutil.copy(ui.BUILD / 'guest/x86/bin/shares', self.top / 'usr/bin')
         report = subprocess.run(
-            [root / 'usr/lib64/ld-linux-x86-64.so.2', '--library-path',
-             root / 'usr/lib/x86_64-linux-gnu', root / 'usr/bin/perf', 'report', '-i', data,
-             '--stdio', '-q', '--symfs', self.top],
+            [*functional.perf(), 'report', '-i', data, '--stdio', '-q', '--symfs', self.top],
             stdin=subprocess.DEVNULL, capture_output=True, text=True)
         self.assertRegex(report.stdout, r'(?m)^ +7\d\.\d+% +shares +shares +\[\.\] three_quarters',
                          report.stderr)
@@ -176,16 +172,11 @@ class Snapshots(Temporary):
             times.append(kept.stat().st_mtime_ns)
         self.assertEqual((len({*counts}), len({*times})), (1, 1), counts)
         self.assertGreater(counts[0], 10000)
-        return options, times[0]
 
     def test_arm(self):
         """arm: a second run goes on from a snapshot: another script, files out, the same counts"""
         self.resume('arm', 0, 7)
 
     def test_x86(self):
-        """x86: the same, with a third run; one with other options begins anew"""
-        options, time = self.resume('x86', 0, 0, 7)
-        _, lines, _ = self.guest('cat /proc/cmdline', **{**options, 'append': 'pmu.other'})
-        self.assertIn('pmu.other', lines[0])
-        [kept] = ui.BUILD.glob('snapshots/x86-*')
-        self.assertGreater(kept.stat().st_mtime_ns, time)
+        """x86: the same, with a third run"""
+        self.resume('x86', 0, 0, 7)

@@ -13,17 +13,17 @@ ICOUNT = ['-accel', 'tcg,thread=single', '-icount', 'shift=1,sleep=off', '-seed'
 
 
 class Steady(Names):
-    """Two cores with two threads each, with -icount."""
+    """Two cores, with -icount."""
 
     CORE = ['user', 'kernel', 'insns', 'clock', 'cycles']
 
     # Counts reach memory each millisecond. perf reads them one by one, on the other core, and
     # when core 0 is idle: whatever is posted between two reads is next to nothing.
-    @part(lambda cls: '\n'.join('taskset -c 2 ' +
+    @part(lambda cls: '\n'.join('taskset -c 1 ' +
                                 stat([cls.event('core', w) for w in cls.CORE],
                                      "sh -c 'sleep 0.01; taskset -c 0 spin count 400; sleep 0.01'",
                                      f'-C {cpu}')
-                                for cpu in (0, 2)))
+                                for cpu in (0, 1)))
     def test_core(self, lines):
         """core_imc: instructions of a program, time, and each core its own"""
         both = counts(lines, [self.event('core', w) for w in self.CORE])
@@ -51,7 +51,7 @@ class Steady(Names):
                 self.assertAlmostEqual(float(count), expected, delta=0.01 * expected)
             before[cpu] = float(when)
 
-    @part(lambda cls: record('', 'taskset -c 1 spin two 3') + '\n'
+    @part(lambda cls: record('', 'taskset -c 1 spin two 1') + '\n'
           'perf report -i /tmp/data --stdio -n -s comm,symbol 2>/dev/null | cat')
     def test_trace(self, lines):
         """trace_imc: samples are where the time is spent"""
@@ -61,19 +61,19 @@ class Steady(Names):
         by_name = {row[3]: row[0] for row in rows if row[2] == '.'}
         both = by_name['heavy'] + by_name['light']
         # 100 us apart: trace-min-period-ns
-        self.assertGreater(total, 0.5 * 3 * 10000)
+        self.assertGreater(total, 0.5 * 10000)
         self.assertGreaterEqual(both, 0.95 * total)
         self.assertAlmostEqual(by_name['heavy'] / both, 0.75, delta=0.05)
 
 
 class SteadyPower9(Steady, functional.OneGuest):
     machine = 'powernv9'
-    boot = guest(machine, '4,sockets=1,cores=2,threads=2', ICOUNT)
+    boot = guest(machine, '2,sockets=1,cores=2,threads=1', ICOUNT)
 
 
 class SteadyPower10(Steady, functional.OneGuest):
     machine = 'powernv10'
-    boot = guest(machine, '4,sockets=1,cores=2,threads=2', ICOUNT)
+    boot = guest(machine, '2,sockets=1,cores=2,threads=1', ICOUNT)
 
 
 class FourThreads(functional.OneGuest):
@@ -86,13 +86,13 @@ class FourThreads(functional.OneGuest):
 
     # One group has one moment; perf cannot group them, so the program is what is measured.
     @part(lambda cls: stat(cls.EVENTS, "sh -c 'for n in 0 1 2 3; do taskset -c $n spin two "
-                                       "$((4 - n)) & done; wait'", '-C 0'))
+                                       "$(((4 - n) * 5))e-1 & done; wait'", '-C 0'))
     def test_threads(self, lines):
         """0 to 4 busy threads add up to the time, and the time to what threads do"""
         c = [column[0] for column in counts(lines, self.EVENTS)]
         self.assertAlmostEqual(sum(c[:5]), c[5], delta=0.01 * c[5])
         self.assertAlmostEqual(sum(n * c[n] for n in range(5)), c[6], delta=0.01 * c[6])
-        # Programs end a second apart
+        # Programs end half a second apart, and do not begin at the same time.
         for busy in range(1, 5):
-            self.assertGreater(c[busy], 0.7e9)
+            self.assertGreater(c[busy], 0.2e9)
         self.assertAlmostEqual(c[7], c[5], delta=0.01 * c[5])

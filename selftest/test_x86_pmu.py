@@ -42,10 +42,10 @@ done
 # Events take turns of 4 ms: long enough for many turns of each on a fast host, too
 part detailed; perf stat -x, -d -d -d topdown chase 500
 part frequency
-perf record -q -a -e cycles -F 1000 -o /tmp/frequency -- shares 4000
+record -a -e cycles -F 1000 -o /tmp/frequency -- shares 4000
 cpus /tmp/frequency
 part shares
-perf record -q -e instructions:u -c 74167 -o /tmp/shares -- shares 500
+record -e instructions:u -c 74167 -o /tmp/shares -- shares 500
 perf report -q -i /tmp/shares --stdio -F overhead,symbol | cat
 part samples
 perf script -i /tmp/shares -F comm | wc -l
@@ -80,7 +80,7 @@ echo                            # behind gdb's last prompt
 
 
 class Guest:
-    """What holds on each model and number of CPUs."""
+    """What holds on each model, and on two CPUs as on one."""
     packages, script, cpus = (), PARTS + SAMPLE, 1
 
     @classmethod
@@ -234,10 +234,6 @@ class IcelakeTwo(Thorough, Case):
 
 class SapphireOne(Thorough, Case):
     model, events = 'SapphireRapids', 'Sapphire Rapids'
-
-
-class SapphireTwo(Guest, Case):
-    model, events, cpus = 'SapphireRapids', 'Sapphire Rapids', 2
 
 
 class Off(Case):

@@ -47,7 +47,7 @@ part record;   perf record -o /tmp/no -e topdown-retiring true; echo status $?
 part check;    topdown check; echo status $?
 part again;    topdown check; echo status $?
 part sample
-perf record -q -e slots:u -c 1000000 -o /tmp/slots -- topdown branches 50
+record -e slots:u -c 1000000 -o /tmp/slots -- topdown branches 50
 perf script -i /tmp/slots -F comm | wc -l
 perf stat -x, -e slots:u topdown branches 50
 ''' + TOTALS

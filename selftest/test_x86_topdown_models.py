@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TopDown models: programs that differ look different, mixes are as asked, replays are the same."""
-
-import tempfile
+"""TopDown models: programs that differ look different, and mixes are as asked."""
 
 import functional
 import topdown
-import ui
 from functional import qmp
-from x86 import TOOLS, Case, TopDown, json_counts, run, samples
+from x86 import TopDown, json_counts
 
 functional.need(functional.emulator('x86_64'), *functional.guest_files('x86'))
 
@@ -130,27 +127,3 @@ perf stat -j --topdown --td-level 2 --no-metric-only -a -C 1 -- \
         middle = [(a + b) / 2 for a, b in zip(*self.MIXES)]
         found = topdown.parse(self.parts['reset'])
         self.assertShares(found, breakdown(middle), 1.5)
-
-
-class Replay(Case):
-    where = 'replay'
-    cpu = 'SapphireRapids,pmu=on,pmu-model=precise'
-    script = TOOLS + topdown.FUNCTIONS + r'''
-part programs; for name in branches chase; do measure 2 topdown $name 10; done
-part sample
-nmis
-perf record -q -a -e slots -c 2000000 -o /tmp/slots -- topdown branches 20
-nmis
-cpus /tmp/slots
-'''
-
-    def test_replay(self):
-        """QEMU's replay has the slots, metrics, samples and kernel log of the recording"""
-        with tempfile.TemporaryDirectory(dir=ui.BUILD) as folder:
-            one, two = (run(self.script, self.cpu, smp='1', args=[
-                '-icount', f'shift=1,rr={what},rrfile={folder}/log', '-monitor', 'none',
-                '-serial', 'stdio']) for what in ('record', 'replay'))
-        self.assertEqual(len(json_counts(one['programs'])), 10, one['programs'])
-        self.assertTrue(samples(one['sample']), one['sample'])
-        for part in one:
-            self.assertEqual(one[part], two.get(part), part)
