@@ -230,10 +230,11 @@ def show(line):
     print(line, flush=True)
 
 
-def run(opt, echo=show, typed=False):
+def run(opt, echo=show, typed=False, limit=0):
     """Boot, run opt.run, whose lines echo() gets, and power off; returns the script's status.
 
-    If `typed`, echo() may write to opt.console what the script reads from /dev/console.
+    If `typed`, echo() may write to opt.console what the script reads from /dev/console. If the
+    script needs more than `limit` seconds, and this is not 0: TimeoutError.
     """
     stdin = subprocess.PIPE if opt.snapshot or typed else subprocess.DEVNULL
     with started(opt, stdin=stdin, stdout=subprocess.PIPE,
@@ -249,6 +250,7 @@ def run(opt, echo=show, typed=False):
                 next(line for line in console if b'@@pmu-wait' in line)
                 given.kept.save(opt.guest)
             given.kept.send(child.stdin, opt.run)
+        console.deadline = time.monotonic() + limit if limit else None
         for line in console:
             if match := re.search(rb'@@pmu-exit (\d+)', line):
                 if match.start():           # output that did not end its line

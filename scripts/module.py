@@ -131,8 +131,6 @@ def build(name, source, kernel=None):
     scratch, log = top / source.name, ui.LOGS / f'module-{name}-{source.name}.log'
     with ui.lock(top / 'lock', f'modules of the {name} guest'):
         copy_sources(source, scratch)
-        for old in scratch.glob('*.ko'):
-            old.unlink()
         with ui.Step(f'build the module {source.name} for the {name} guest'):
             try:
                 ui.run(['make', '-C', where, f'M={scratch}', f'ARCH={KBUILD[arch.debian]}',
@@ -142,6 +140,12 @@ def build(name, source, kernel=None):
                 raise ui.Fail(f'building the module {source.name} failed: {reason(log, fail)}'
                               .replace(str(scratch), ui.show(source)),
                               'correct the source and run the same command again', log)
+        # A module that has not changed stays as it is: a guest may be starting with it.
+        order = scratch / 'modules.order'
+        made = {pathlib.Path(line).stem for line in order.read_text().split()}
+        for old in scratch.glob('*.ko'):
+            if old.stem not in made:
+                old.unlink()
     found = sorted(scratch.glob('*.ko'))
     if not found:
         raise ui.Fail(f'{ui.show(source)} makes no module', 'has its Kbuild file an obj-m?', log)

@@ -18,6 +18,8 @@ import ui
 PMU = ui.ROOT / 'pmu'
 TROUBLE = "grep -E -A 30 'Oops|BUG:|Call [Tt]race'"        # in the kernel's log
 
+LIMIT = 1800            # seconds for a script in a guest; the longest need 200 on a calm host
+
 # In a script: wait until answer() is called, in what hears the line that the script has printed
 # before. However late the host is, the guest does not go on without it.
 WAIT_FOR_ANSWER = 'read -r go < /dev/console'
@@ -61,7 +63,9 @@ def in_guest(script, name='arm', hear=None, **options):
     ui.write(path, f'#!/bin/sh\n{script}\n')
     in_guest.options = boot.Options(name, run=path, **options)
     try:
-        status = boot.run(in_guest.options, echo, typed=hear is not None)
+        status = boot.run(in_guest.options, echo, typed=hear is not None, limit=LIMIT)
+    except TimeoutError:
+        raise AssertionError(f'the script did not end in {LIMIT} s; its last lines: {lines[-9:]}')
     finally:
         path.unlink()
     return status, LATE.sub('', ''.join(f'{line}\n' for line in lines)).split('\n')[:-1]

@@ -81,7 +81,7 @@ class Static:
     def rounded(events):
         """By how much the kernel may have rounded, in 1/255 of the slots."""
         # In test_x86_topdown_models, 100 switches make less than 5.
-        return max(1, events['context-switches'] / 8)
+        return max(1, min(events['context-switches'] / 20, 4))
 
     def test_level_1(self):
         """perf stat --topdown: shares of level 1 add up to 100 %, and counts to the slots"""

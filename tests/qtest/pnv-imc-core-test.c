@@ -1198,6 +1198,7 @@ static void test_thread(const void *data)
     check_thread(data, "", "-smp 2,cores=1,threads=2", 10000000);
     check_thread(data, ",lpar-per-core=on", "-smp 2,cores=1,threads=2",
                  10000000);
+    check_thread(data, ",big-core=on", "-smp 8,cores=1,threads=8", 10000000);
 }
 
 /* The same for threads, whose unit is the PIR */

@@ -109,7 +109,7 @@ static void look_at(const Pmcu *p, const Run *run, const uint8_t *record, unsign
         if (opt.user_kernel) {
             cpus[p->die][slot].user += cycles ? user * 1000 / cycles : 0;
             /* All of a record in the kernel, or of an idle CPU's in user space */
-            still |= loader ? !user : user == cycles;
+            still |= !opt.exact && (loader ? !user : user == cycles);
             seen.changed += opt.exact && cpus[p->die][slot].pid &&
                             cpus[p->die][slot].pid != pid &&
                             !record_event(p, record, 2, slot);
@@ -118,7 +118,7 @@ static void look_at(const Pmcu *p, const Run *run, const uint8_t *record, unsign
         if (loader) {
             bool its_pid = pid == (uint32_t)loader;
 
-            if (user || !opt.user_kernel) {
+            if (user || opt.exact || !opt.user_kernel) {
                 seen.busy++;
                 seen.loader_seen += its_pid;
             }
