@@ -23,6 +23,7 @@
 #define COUNTERS        31
 
 #define EL0_CODE        (GUEST_MAILBOX(0) + 0x2000)
+#define EL3_ARGS        "-accel tcg -cpu max,pmu-counters=8 -m 64M -M secure=on"
 
 #define CPACR_FP_SVE    0x330000
 
@@ -1381,6 +1382,36 @@ static void test_query_none(void)
 
 #include "arm-pmu-random.c.inc"
 
+/* EL3 lets counters count that do not without it: the stream has both. */
+static void test_migrate_el3(void)
+{
+    const uint64_t spme = 1 << 17, start = 0xf0ULL << 56, last = start + 1e12;
+    Pmcu p[2];
+    g_autofree char *file = NULL;
+
+    p[0] = guest_init(EL3_ARGS);
+    guest_write(&p[0], 0, MDCR_EL3, spme);
+    guest_write(&p[0], 0, PMEVTYPER_EL0(0), INST_RETIRED);
+    guest_write(&p[0], 0, PMEVCNTR_EL0(0), start);
+    guest_write(&p[0], 0, PMCCNTR_EL0, start);
+    guest_write(&p[0], 0, PMCNTENSET_EL0, 1 << 31 | 1);
+    guest_write(&p[0], 0, PMCR_EL0, PMCR_E | PMCR_LC | PMCR_LP);
+    file = pmcu_save(p[0].qts);
+    p[1] = guest_init(EL3_ARGS " -incoming defer");
+    g_assert_true(pmcu_load(p[1].qts, file));
+    unlink(file);
+    for (int i = 0; i < 2; i++) {
+        qtest_qmp_assert_success(p[i].qts, "{'execute': 'cont'}");
+        g_assert_cmphex(guest_read(&p[i], 0, MDCR_EL3), ==, spme);
+        g_assert_cmphex(guest_read(&p[i], 0, PMEVCNTR_EL0(0)), >, start);
+        g_assert_cmphex(guest_read(&p[i], 0, PMEVCNTR_EL0(0)), <, last);
+        g_assert_cmphex(guest_read(&p[i], 0, PMCCNTR_EL0), >, start);
+        g_assert_cmphex(guest_read(&p[i], 0, PMCCNTR_EL0), <, last);
+        g_assert_cmphex(guest_read(&p[i], 0, PMOVSSET_EL0), ==, 0);
+        qtest_quit(p[i].qts);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -1410,6 +1441,7 @@ int main(int argc, char **argv)
                         "-accel tcg -icount shift=0,sleep=off -smp 4",
                         test_random);
     qtest_add_func("arm-pmu-events/migrate-often", test_migrate_often);
+    qtest_add_func("arm-pmu-events/migrate-el3", test_migrate_el3);
     qtest_add_func("arm-pmu-events/back-often", test_back_often);
     qtest_add_func("arm-pmu-events/alone", test_alone);
     qtest_add_func("arm-pmu-events/filter", test_filter);

@@ -409,6 +409,32 @@ static void test_written(void)
     qtest_quit(p.qts);
 }
 
+/*
+ * Cycles stand still while a CPU sleeps. If it waited for their overflow, time
+ * would hardly advance.
+ */
+static void test_asleep(void)
+{
+    static const uint32_t sleep[] = {
+        0xd51b9d00,     /* msr pmccntr_el0, x0 */
+        0xd53be044,     /* mrs x4, cntvct_el0 */
+        0xd2aee6a5,     /* mov x5, #1999962112 */
+        0x8b050084,     /* add x4, x4, x5 */
+        0xd5031024,     /* wfit x4 */
+        0xd53b9d00,     /* mrs x0, pmccntr_el0 */
+        INSN_RET,
+    };
+    Pmcu p = topdown_init("-accel tcg -icount shift=0,sleep=off", &models[2]);
+    int32_t left;
+
+    guest_write(&p, 0, PMCR_EL0, PMCR_E);
+    guest_write(&p, 0, PMCNTENSET_EL0, COUNT_CYCLES);
+    left = guest_call(&p, 0, (uint32_t)-20, sleep, ARRAY_SIZE(sleep));
+    g_assert_cmpint(left, >=, -20);
+    g_assert_cmpint(left, <, 0);
+    qtest_quit(p.qts);
+}
+
 /* The PMCU sees the same cycles, in its own field and as an event */
 static void test_pmcu(void)
 {
@@ -569,6 +595,7 @@ int main(int argc, char **argv)
     qtest_add_data_func("arm-pmu-topdown/overflow/icount", modes[1].args,
                         test_overflow);
     qtest_add_func("arm-pmu-topdown/written", test_written);
+    qtest_add_func("arm-pmu-topdown/asleep", test_asleep);
     qtest_add_func("arm-pmu-topdown/pmcu", test_pmcu);
     qtest_add_func("arm-pmu-topdown/refused", test_refused);
     qtest_add_func("arm-pmu-topdown/changed-late", test_changed_late);

@@ -63,6 +63,7 @@
 #define CNTHVS_CTL_EL2  0x1ce420
 #define CNTHPS_CTL_EL2  0x1ce520
 #define SCR_EL3         0x1e1100
+#define MDCR_EL3        0x1e1320
 #define CNTPS_CTL_EL1   0x1fe220
 
 #define PMCR_E          0x01
