@@ -60,6 +60,14 @@ static void insn_count_set(CPUState *cpu, unsigned domain, unsigned word,
     qatomic_set_u64(insn_count_word(cpu, domain, word), value);
 }
 
+/* The domain of the next instruction */
+static unsigned insn_count_domain(CPUState *cpu)
+{
+    const InsnCountOps *ops = insn_count_ops(cpu);
+
+    return ops->domain ? ops->domain(cpu) : 0;
+}
+
 static void insn_count_set_budget(CPUInsnCount *c, unsigned domain,
                                   int64_t units)
 {
@@ -70,6 +78,19 @@ static void insn_count_add_total(CPUInsnCount *c, unsigned domain,
                                  unsigned lane, uint64_t more)
 {
     qatomic_set_u64(&c->total[domain][lane], c->total[domain][lane] + more);
+}
+
+/* @units of @domain are used, and so no longer due in any set that has it */
+static void insn_count_use_due(CPUInsnCount *c, int64_t *due, unsigned domain,
+                               int64_t units)
+{
+    uint32_t sets;
+
+    for (sets = c->due_sets; sets; sets &= sets - 1) {
+        if (ctz32(sets) & (1 << domain)) {
+            due[ctz32(sets)] -= units;
+        }
+    }
 }
 
 bool insn_count_available(void)
@@ -127,7 +148,6 @@ static void insn_count_fold_words(CPUState *cpu, unsigned domain,
     CPUInsnCount *c = insn_count_state(cpu);
     uint64_t now[INSN_COUNT_WORDS];
     int64_t left, used;
-    uint32_t sets;
     unsigned i;
 
     now[0] = insn_count_get(cpu, domain, 0) - ahead[0];
@@ -160,11 +180,7 @@ static void insn_count_fold_words(CPUState *cpu, unsigned domain,
     }
     seqlock_write_end(&c->seq);
 
-    for (sets = c->due_sets; sets; sets &= sets - 1) {
-        if (ctz32(sets) & (1 << domain)) {
-            c->due[ctz32(sets)] -= used;
-        }
-    }
+    insn_count_use_due(c, c->due, domain, used);
 }
 
 void insn_count_sync(CPUState *cpu, uintptr_t ra)
@@ -313,7 +329,6 @@ static void insn_count_hand_out_budgets(CPUState *cpu, unsigned domain,
     const InsnCountOps *ops = insn_count_ops(cpu);
     CPUInsnCount *c = insn_count_state(cpu);
     int64_t due[1 << INSN_COUNT_DOMAINS];
-    uint32_t sets;
     unsigned i;
 
     memcpy(due, c->due, sizeof(due));
@@ -327,11 +342,7 @@ static void insn_count_hand_out_budgets(CPUState *cpu, unsigned domain,
             c->excess = least > units;
             units = MAX(units, least);
         }
-        for (sets = c->due_sets; sets; sets &= sets - 1) {
-            if (ctz32(sets) & (1 << d)) {
-                due[ctz32(sets)] -= units;
-            }
-        }
+        insn_count_use_due(c, due, d, units);
         insn_count_add_budget(cpu, d, units - c->budget[d]);
     }
 }
@@ -374,14 +385,11 @@ static void insn_count_check_deadlines(CPUState *cpu, unsigned domains)
 
 void insn_count_exec_end(CPUState *cpu)
 {
-    const InsnCountOps *ops = insn_count_ops(cpu);
-
-    if (!ops) {
+    if (!insn_count_ops(cpu)) {
         return;
     }
     if (insn_count_state(cpu)->counted) {
-        insn_count_check_deadlines(cpu, 1 << (ops->domain ? ops->domain(cpu)
-                                                          : 0));
+        insn_count_check_deadlines(cpu, 1 << insn_count_domain(cpu));
         if (cpu->singlestep_enabled) {
             /* A debugger's step uses units that are not there */
             insn_count_hand_out_budgets(cpu, 0, 0);
@@ -397,11 +405,9 @@ void insn_count_exec_end(CPUState *cpu)
 
 void insn_count_diverted(CPUState *cpu)
 {
-    const InsnCountOps *ops = insn_count_ops(cpu);
-
-    if (ops && insn_count_state(cpu)->excess) {
+    if (insn_count_ops(cpu) && insn_count_state(cpu)->excess) {
         insn_count_sync(cpu, 0);
-        insn_count_hand_out_budgets(cpu, ops->domain ? ops->domain(cpu) : 0, 0);
+        insn_count_hand_out_budgets(cpu, insn_count_domain(cpu), 0);
     }
 }
 
@@ -549,7 +555,6 @@ void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
     const int64_t units = -insn_count_units(ahead[0]);
     const unsigned domain = tb->count_domain;
     int64_t most;
-    uint32_t sets;
     unsigned i;
 
     /*
@@ -567,11 +572,7 @@ void insn_count_unwind(CPUState *cpu, TranslationBlock *tb,
     }
     seqlock_write_end(&c->seq);
     c->linger += units;
-    for (sets = c->due_sets; sets; sets &= sets - 1) {
-        if (ctz32(sets) & (1 << domain)) {
-            c->due[ctz32(sets)] += units;
-        }
-    }
+    insn_count_use_due(c, c->due, domain, -units);
 
     /*
      * A block that does not reach a deadline may have got more units than are
