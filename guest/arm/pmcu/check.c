@@ -190,12 +190,12 @@ static bool busy_most(void)
  */
 static unsigned other_pids(void)
 {
-    return 1 + seen.busy / (opt.exact ? 50 : 10);
+    return 1 + seen.busy / (opt.exact ? 200 : 10);
 }
 
 static unsigned other_loads(void)
 {
-    return 1 + seen.compared / (opt.exact ? 50 : 5);
+    return opt.exact ? seen.compared / 200 : 1 + seen.compared / 5;
 }
 
 static bool pids_hold(void)
