@@ -285,9 +285,14 @@ static void pmcu_run(struct pmcu *pmcu, struct perf_event *event)
 	pmcu_write_address(pmcu, PMCU_KILL_BASE, records + pmcu->loops * sample);
 	pmcu_write(pmcu, PMCU_FSM_CTRL, FSM_CTRL_TRIGGER);
 
-	/* The PMCU does not raise an interrupt for a trigger that it refuses. */
+	/*
+	 * The PMCU does not raise an interrupt for a trigger that it refuses. A run
+	 * that fails before this read also leaves an error here, but sets BRK: its
+	 * interrupt follows.
+	 */
 	status = readl(pmcu->base + PMCU_FSM_STATUS);
-	if (FIELD_GET(FSM_STATUS_ERROR, status)) {
+	if (FIELD_GET(FSM_STATUS_ERROR, status) &&
+	    !(readl(pmcu->base + PMCU_INT_STAT) & INT_BRK)) {
 		dev_err(pmcu->dev, "trigger refused, FSM_STATUS 0x%08x\n", status);
 		goto truncated;
 	}
