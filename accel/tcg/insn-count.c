@@ -27,6 +27,9 @@ QEMU_BUILD_BUG_ON(CF_INSN_COUNT * (2u << INSN_COUNT_WORD_BITS) >
 /* For how many units blocks may go on to count what is no longer wanted */
 #define INSN_COUNT_LINGER       (1 << 18)
 
+/* More units than a vCPU uses while another thread copies its words */
+#define INSN_COUNT_MOMENT       (4 * TCG_MAX_INSNS)
+
 /* No target describes the start of an instruction with more data */
 #define INSN_COUNT_START_WORDS  4
 
@@ -213,16 +216,18 @@ static uint64_t insn_count_in_words(CPUState *cpu, unsigned domain,
 }
 
 /*
- * Some totals of all domains, with what is in the words. Blocks add to the
- * words at any time: copy these at once, so that the totals are of one moment
- * however long the host keeps this thread waiting.
+ * Blocks add to the words at any time: copy these at once, and again if the
+ * host has let this thread wait meanwhile, so that the totals are of one
+ * moment.
  */
-static void insn_count_look(CPUState *cpu, uint32_t lanes, uint64_t *total)
+void insn_count_peek(CPUState *cpu, uint32_t lanes,
+                     uint64_t (*total)[INSN_COUNT_LANES])
 {
     const InsnCountOps *ops = insn_count_ops(cpu);
     CPUInsnCount *c = insn_count_state(cpu);
     uint64_t words[INSN_COUNT_DOMAINS][INSN_COUNT_WORDS];
-    unsigned i, w, seq;
+    unsigned i, w, seq, looks = 0;
+    int64_t meanwhile;
     uint32_t l;
 
     do {
@@ -232,15 +237,47 @@ static void insn_count_look(CPUState *cpu, uint32_t lanes, uint64_t *total)
                 words[i][w] = insn_count_get(cpu, i, w);
             }
         }
+        for (i = 0, meanwhile = 0; i < ops->domains; i++) {
+            meanwhile += insn_count_units(words[i][0]) -
+                         insn_count_units(insn_count_get(cpu, i, 0));
+        }
         for (l = lanes; l; l &= l - 1) {
             unsigned lane = ctz32(l);
 
-            for (i = 0, total[lane] = 0; i < ops->domains; i++) {
-                total[lane] += qatomic_read_u64(&c->total[i][lane]);
-                total[lane] += insn_count_in_words(cpu, i, words[i], lane);
+            for (i = 0; i < ops->domains; i++) {
+                total[i][lane] = qatomic_read_u64(&c->total[i][lane]) +
+                                 insn_count_in_words(cpu, i, words[i], lane);
             }
         }
-    } while (seqlock_read_retry(&c->seq, seq));
+    } while (seqlock_read_retry(&c->seq, seq) ||
+             (meanwhile > INSN_COUNT_MOMENT && ++looks < 10));
+}
+
+static void insn_count_peek_sums(CPUState *cpu, uint32_t lanes, uint64_t *total)
+{
+    uint64_t of[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
+    unsigned i;
+
+    insn_count_peek(cpu, lanes, of);
+    for (; lanes; lanes &= lanes - 1) {
+        unsigned lane = ctz32(lanes);
+
+        total[lane] = 0;
+        for (i = 0; i < insn_count_ops(cpu)->domains; i++) {
+            total[lane] += of[i][lane];
+        }
+    }
+}
+
+/*
+ * With -icount, has the vCPU executed all that it may before the next timer? A
+ * timer that is due, as the last instruction has read the clock, can expire
+ * before cpu_exec() returns.
+ */
+static bool insn_count_slice_is_over(CPUState *cpu)
+{
+    return icount_enabled() && !qatomic_read_i64(&cpu->icount_extra) &&
+           !qatomic_read(&cpu->neg.icount_decr.u16.low);
 }
 
 bool insn_count_read(CPUState *cpu, uint32_t lanes, uint64_t *total)
@@ -250,7 +287,7 @@ bool insn_count_read(CPUState *cpu, uint32_t lanes, uint64_t *total)
 
     g_assert(bql_locked());
     counted = qatomic_load_acquire(&insn_count_state(cpu)->counted);
-    insn_count_look(cpu, lanes, total);
+    insn_count_peek_sums(cpu, lanes, total);
     if (!cpu->created || qemu_cpu_is_self(cpu) || !counted) {
         return true;
     }
@@ -260,31 +297,16 @@ bool insn_count_read(CPUState *cpu, uint32_t lanes, uint64_t *total)
      * was taken while it was not executing.
      */
     smp_rmb();
-    if (qatomic_read(&cpu->running)) {
+    if (qatomic_read(&cpu->running) && !insn_count_slice_is_over(cpu)) {
         return false;
     }
-    insn_count_look(cpu, lanes, again);
+    insn_count_peek_sums(cpu, lanes, again);
     for (; lanes; lanes &= lanes - 1) {
         if (again[ctz32(lanes)] != total[ctz32(lanes)]) {
             return false;
         }
     }
     return true;
-}
-
-uint64_t insn_count_peek(CPUState *cpu, unsigned domain, unsigned lane)
-{
-    CPUInsnCount *c = insn_count_state(cpu);
-    uint64_t sum;
-    unsigned seq;
-
-    do {
-        seq = seqlock_read_begin(&c->seq);
-        sum = qatomic_read_u64(&c->total[domain][lane]);
-        sum += insn_count_in_words(cpu, domain,
-                                   insn_count_word(cpu, domain, 0), lane);
-    } while (seqlock_read_retry(&c->seq, seq));
-    return sum;
 }
 
 /*

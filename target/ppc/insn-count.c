@@ -115,14 +115,6 @@ uint64_t ppc_count_read(PowerPCCPU *cpu, unsigned domain, unsigned lane)
     return c->on ? c->insns.total[domain][lane] - base : base;
 }
 
-uint64_t ppc_count_peek(PowerPCCPU *cpu, unsigned domain, unsigned lane)
-{
-    PPCInsnCount *c = &cpu->insn_count;
-    uint64_t base = c->base[domain][lane];
-
-    return c->on ? insn_count_peek(CPU(cpu), domain, lane) - base : base;
-}
-
 /*
  * Time, and instructions with CTRL[RUN]
  *
@@ -185,63 +177,53 @@ void helper_count_ctrl(CPUPPCState *env)
     ppc_count_time(env_archcpu(env));
 }
 
-static int64_t ppc_count_ns(PowerPCCPU *cpu, unsigned kind)
+void ppc_count_peek(PowerPCCPU *cpu, PPCCounts *counts)
 {
     PPCInsnCount *c = &cpu->insn_count;
-    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
-    int64_t ns[ARRAY_SIZE(c->ns)];
-    unsigned i, seq;
+    uint64_t total[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
+    uint64_t run_insns[PPC_COUNT_DOMAINS];
+    int64_t now, ns[ARRAY_SIZE(c->ns)];
+    unsigned d, l, seq;
 
     g_assert(bql_locked());
     do {
         seq = seqlock_read_begin(&c->seq);
-        for (i = 0; i < ARRAY_SIZE(ns); i++) {
+        now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+        insn_count_peek(CPU(cpu), MAKE_64BIT_MASK(0, PPC_COUNT_LANES), total);
+        for (l = 0; l < ARRAY_SIZE(ns); l++) {
             int64_t since = qatomic_read_i64(&c->since);
 
-            ns[i] = qatomic_read_i64(&c->ns[i]);
-            if (qatomic_read(&c->running[i]) && now > since) {
-                ns[i] += now - since;
+            ns[l] = qatomic_read_i64(&c->ns[l]);
+            if (qatomic_read(&c->running[l]) && now > since) {
+                ns[l] += now - since;
+            }
+        }
+        for (d = 0; d < PPC_COUNT_DOMAINS; d++) {
+            for (l = 0; l < PPC_COUNT_LANES; l++) {
+                uint64_t base = c->base[d][l];
+
+                counts->insns[d][l] = c->on ? total[d][l] - base : base;
+            }
+            run_insns[d] = qatomic_read_u64(&c->run_insns[d]);
+            if (qatomic_read(&c->running[PPC_COUNT_RUN])) {
+                run_insns[d] += counts->insns[d][PPC_COUNT_INSNS] -
+                                qatomic_read_u64(&c->run_from[d]);
             }
         }
     } while (seqlock_read_retry(&c->seq, seq));
 
     /* The thread may become idle at a time before the one that we have used */
-    for (i = 0; i < ARRAY_SIZE(ns); i++) {
-        c->shown[i] = MAX(c->shown[i], ns[i]);
+    for (l = 0; l < ARRAY_SIZE(ns); l++) {
+        c->shown[l] = MAX(c->shown[l], ns[l]);
     }
-    return c->shown[kind];
-}
-
-uint64_t ppc_count_run_insns(PowerPCCPU *cpu, unsigned domain)
-{
-    PPCInsnCount *c = &cpu->insn_count;
-    uint64_t insns;
-    unsigned seq;
-
-    g_assert(bql_locked());
-    do {
-        seq = seqlock_read_begin(&c->seq);
-        insns = qatomic_read_u64(&c->run_insns[domain]);
-        if (qatomic_read(&c->running[PPC_COUNT_RUN])) {
-            insns += ppc_count_peek(cpu, domain, PPC_COUNT_INSNS) -
-                     qatomic_read_u64(&c->run_from[domain]);
+    counts->busy_ns = c->shown[PPC_COUNT_BUSY];
+    counts->run_ns = c->shown[PPC_COUNT_RUN];
+    for (d = 0; d < PPC_COUNT_DOMAINS; d++) {
+        if ((int64_t)(run_insns[d] - c->shown_insns[d]) > 0) {
+            c->shown_insns[d] = run_insns[d];
         }
-    } while (seqlock_read_retry(&c->seq, seq));
-
-    if ((int64_t)(insns - c->shown_insns[domain]) > 0) {
-        c->shown_insns[domain] = insns;
+        counts->run_insns[d] = c->shown_insns[d];
     }
-    return c->shown_insns[domain];
-}
-
-int64_t ppc_count_busy_ns(PowerPCCPU *cpu)
-{
-    return ppc_count_ns(cpu, PPC_COUNT_BUSY);
-}
-
-int64_t ppc_count_run_ns(PowerPCCPU *cpu)
-{
-    return ppc_count_ns(cpu, PPC_COUNT_RUN);
 }
 
 /*
@@ -347,20 +329,22 @@ static void ppc_count_get_all(Object *obj, Visitor *v, const char *name,
     PowerPCCPU *cpu = POWERPC_CPU(obj);
     g_autoptr(uint64List) list = NULL;
     uint64List **tail = &list;
+    PPCCounts counts;
     unsigned d, l;
 
     if (CPU(obj)->created) {
         run_on_cpu(CPU(obj), ppc_count_sync_work, RUN_ON_CPU_NULL);
     }
+    ppc_count_peek(cpu, &counts);
     for (d = 0; d < PPC_COUNT_DOMAINS; d++) {
         for (l = 0; l < PPC_COUNT_LANES; l++) {
-            QAPI_LIST_APPEND(tail, ppc_count_read(cpu, d, l));
+            QAPI_LIST_APPEND(tail, counts.insns[d][l]);
         }
     }
-    QAPI_LIST_APPEND(tail, ppc_count_busy_ns(cpu));
-    QAPI_LIST_APPEND(tail, ppc_count_run_ns(cpu));
+    QAPI_LIST_APPEND(tail, counts.busy_ns);
+    QAPI_LIST_APPEND(tail, counts.run_ns);
     for (d = 0; d < PPC_COUNT_DOMAINS; d++) {
-        QAPI_LIST_APPEND(tail, ppc_count_run_insns(cpu, d));
+        QAPI_LIST_APPEND(tail, counts.run_insns[d]);
     }
     visit_type_uint64List(v, name, &list, errp);
 }

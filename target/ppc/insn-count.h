@@ -102,27 +102,30 @@ void ppc_count_sync(PowerPCCPU *cpu, uintptr_t ra);
 /* A count, as of ppc_count_sync() */
 uint64_t ppc_count_read(PowerPCCPU *cpu, unsigned domain, unsigned lane);
 
+/**
+ * PPCCounts: what a thread has counted, all at one moment
+ * @insns: each lane of each domain
+ * @run_insns: instructions that started with CTRL[RUN] set ("with the run
+ *             latch"), in each domain
+ * @busy_ns: virtual time for which the thread counted and was not halted. With
+ *           -accel tcg,thread=single, a thread that waits for its turn is not
+ *           halted.
+ * @run_ns: the part of it with CTRL[RUN] set
+ *
+ * All but @insns never decrease, and @run_ns is at most @busy_ns.
+ */
+typedef struct PPCCounts {
+    uint64_t insns[PPC_COUNT_DOMAINS][PPC_COUNT_LANES];
+    uint64_t run_insns[PPC_COUNT_DOMAINS];
+    int64_t busy_ns;
+    int64_t run_ns;
+} PPCCounts;
+
 /*
- * A count without ppc_count_sync(), from any thread with the BQL, if
+ * Look without ppc_count_sync(), from any thread with the BQL, if
  * ppc_count_start() is called with the BQL, too; see insn_count_peek()
  */
-uint64_t ppc_count_peek(PowerPCCPU *cpu, unsigned domain, unsigned lane);
-
-/*
- * The virtual time, in ns, for which the thread counted and was not halted;
- * and the part of it with CTRL[RUN] set. From any thread, with the BQL. Neither
- * decreases, and the second is at most the first at the same moment. With
- * -accel tcg,thread=single, a thread that waits for its turn is not halted.
- */
-int64_t ppc_count_busy_ns(PowerPCCPU *cpu);
-int64_t ppc_count_run_ns(PowerPCCPU *cpu);
-
-/*
- * Instructions of a domain that started with CTRL[RUN] set ("with the run
- * latch"). From any thread, with the BQL, and like ppc_count_peek() otherwise;
- * the value never decreases.
- */
-uint64_t ppc_count_run_insns(PowerPCCPU *cpu, unsigned domain);
+void ppc_count_peek(PowerPCCPU *cpu, PPCCounts *counts);
 
 /**
  * ppc_count_call: call a function after a number of instructions
@@ -167,25 +170,8 @@ static inline uint64_t ppc_count_read(PowerPCCPU *cpu, unsigned domain,
     return 0;
 }
 
-static inline uint64_t ppc_count_peek(PowerPCCPU *cpu, unsigned domain,
-                                      unsigned lane)
+static inline void ppc_count_peek(PowerPCCPU *cpu, PPCCounts *counts)
 {
-    return 0;
-}
-
-static inline int64_t ppc_count_busy_ns(PowerPCCPU *cpu)
-{
-    return 0;
-}
-
-static inline int64_t ppc_count_run_ns(PowerPCCPU *cpu)
-{
-    return 0;
-}
-
-static inline uint64_t ppc_count_run_insns(PowerPCCPU *cpu, unsigned domain)
-{
-    return 0;
 }
 
 static inline void ppc_count_call(PowerPCCPU *cpu, uint64_t insns,

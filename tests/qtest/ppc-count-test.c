@@ -18,6 +18,7 @@
  *     instructions with CTRL[RUN], in each domain.
  *  R8 Nothing moves unless counting is on.
  *  R9 On machines without IMC, LDBAR is a register that only stores.
+ *  R10 All counts of a thread that are seen together are of one moment.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -1050,6 +1051,38 @@ static void test_switch(const void *args)
     qtest_quit(p.qts);
 }
 
+/* R10: With CTRL[RUN] set, both counts of instructions grow together. */
+static void test_moment(const void *args)
+{
+    static const uint32_t latched[] = {
+        0x38600001,     /*     li r3, 1 */
+        0x7c7823a6,     /*     mtspr 152, r3 */
+        0x38840001,     /* 1:  addi r4, r4, 1 */
+        0x4bfffffc,     /*     b 1b */
+    };
+    Pnv p = count_init(1, args);
+    const Code code = C(latched);
+    uint64_t first[TOTALS], now[TOTALS];
+    unsigned waited = 0;
+
+    count_all(&p, true);
+    count_code(&p, &code, 0, NULL);
+    count_reset(&p);
+    get_counts(p.qts, 0, now);
+    qtest_qmp_assert_success(p.qts, "{'execute': 'cont'}");
+    do {
+        count_wait("moment", &waited);
+        get_counts(p.qts, 0, first);
+    } while (first[RUN_INSNS + HV] < now[RUN_INSNS + HV] + 1000);
+    for (int i = 0; i < 2000; i++) {
+        get_counts(p.qts, 0, now);
+        g_assert_cmpuint(now[HV * LANES + INSNS] - first[HV * LANES + INSNS],
+                         ==, now[RUN_INSNS + HV] - first[RUN_INSNS + HV]);
+    }
+    g_assert_cmpuint(now[HV * LANES + INSNS], >, first[HV * LANES + INSNS]);
+    qtest_quit(p.qts);
+}
+
 /* R8: Unless somebody wants it, not one block counts, and no time passes. */
 static void test_off(const void *args)
 {
@@ -1201,6 +1234,8 @@ int main(int argc, char **argv)
                         "-M powernv9 -accel tcg", test_ldbar);
     qtest_add_data_func("ppc-count/ldbar/powernv10",
                         "-M powernv10 -accel tcg", test_ldbar);
+    qtest_add_data_func("ppc-count/moment",
+                        "-M powernv9 -accel tcg,thread=multi", test_moment);
     qtest_add_data_func("ppc-count/off", "-M powernv10 -accel tcg", test_off);
     qtest_add_func("ppc-count/no-tcg", test_no_tcg);
 

@@ -67,6 +67,10 @@ static const PmuSyntheticEvents hisi_pmcu_events = {
     .max = HISI_PMCU_MAX_EVENT,
 };
 
+/* More virtual time than holding the counts takes, and for each CPU */
+#define HISI_PMCU_HOLD_NS       20000
+#define HISI_PMCU_HOLD_CPU_NS   1000
+
 /* Most bytes of synthetic-events. Our decision: more than any list needs */
 #define HISI_PMCU_MAX_LIST  4194304u
 
@@ -272,12 +276,44 @@ static void hisi_pmcu_add_synthetic(HisiPmcuState *s, unsigned slot,
 }
 
 /*
+ * Hold the instruction counts of all CPUs, and return the time of that. While
+ * the host lets this thread wait, the CPUs go on: then hold them anew, lest the
+ * instructions and the cycles of a record belong to different times.
+ */
+static int64_t hisi_pmcu_hold_counts(HisiPmcuState *s)
+{
+    int64_t now, most = HISI_PMCU_HOLD_NS + s->nr_cpus * HISI_PMCU_HOLD_CPU_NS;
+    unsigned slot, tries = 10;
+
+    do {
+        now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+        for (slot = 0; slot < s->nr_slots; slot++) {
+            if (s->cpu[slot]) {
+                arm_pmu_ext_hold(s->cpu[slot]);
+            }
+        }
+    } while (qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) - now > most && --tries);
+    return now;
+}
+
+static void hisi_pmcu_release_counts(HisiPmcuState *s)
+{
+    unsigned slot;
+
+    for (slot = 0; slot < s->nr_slots; slot++) {
+        if (s->cpu[slot]) {
+            arm_pmu_ext_release(s->cpu[slot]);
+        }
+    }
+}
+
+/*
  * Stop the counters of all CPUs at the same time, and build the record in
  * s->record. A slot whose CPU was not on for the whole window is 0.
  */
 static void hisi_pmcu_stop_and_read(HisiPmcuState *s)
 {
-    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    int64_t now = hisi_pmcu_hold_counts(s);
     unsigned nr_pmu = s->pmu.nr_counters;
     unsigned slot, i;
 
@@ -307,6 +343,7 @@ static void hisi_pmcu_stop_and_read(HisiPmcuState *s)
                                                         slot), sample.cycles);
         }
     }
+    hisi_pmcu_release_counts(s);
 }
 
 /* Release the CPUs at the end of a run; their counters have been stopped. */
@@ -399,12 +436,13 @@ static void hisi_pmcu_start_subsample(HisiPmcuState *s)
     }
     hisi_pmcu_set_pmu_config(s);
 
-    now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    now = hisi_pmcu_hold_counts(s);
     for (slot = 0; slot < s->nr_slots; slot++) {
         if (s->cpu[slot]) {
             arm_pmu_ext_start(s->cpu[slot], &s->pmu, now);
         }
     }
+    hisi_pmcu_release_counts(s);
 
     s->state = HISI_PMCU_COUNT;
     trace_hisi_pmcu_start(s->die, run->loop, run->pos,
@@ -732,6 +770,7 @@ static void hisi_pmcu_reset_enter(Object *obj, ResetType type)
     s->stored = 0;
     s->done_again = false;
     s->window_end = 0;
+    s->unchecked = false;
     g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
 }
 
@@ -833,6 +872,7 @@ static int hisi_pmcu_post_load(void *opaque, int version_id)
      * loaded: hisi_pmcu_vm_state() sets it when the machine starts.
      */
     timer_del(&s->timer);
+    s->unchecked = false;
     if (s->state == HISI_PMCU_COUNT) {
         hisi_pmcu_set_pmu_config(s);
     } else {
@@ -841,11 +881,18 @@ static int hisi_pmcu_post_load(void *opaque, int version_id)
     return 0;
 }
 
-/* Set the timer of a run that has been loaded; without a load, it is set */
+/*
+ * Set the timer of a run that has been loaded; without a load, it is set. The
+ * user may let a machine run whose stream was refused: do nothing with it.
+ */
 static void hisi_pmcu_vm_state(void *opaque, bool running, RunState state)
 {
     HisiPmcuState *s = opaque;
 
+    if (running && s->unchecked) {
+        hisi_pmcu_reset_enter(OBJECT(s), RESET_TYPE_COLD);
+        hisi_pmcu_update_irq(s);
+    }
     if (running &&
         (s->state == HISI_PMCU_COUNT ||
          (s->state == HISI_PMCU_STORE && s->window_end != INT64_MAX))) {
@@ -872,6 +919,7 @@ static int hisi_pmcu_pre_load(void *opaque)
     /* The values if the stream is too old, or without their subsections */
     s->saved_nr_cpus = s->nr_cpus;
     s->done_again = false;
+    s->unchecked = true;
     g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
     return 0;
 }
@@ -1052,6 +1100,13 @@ static void hisi_pmcu_set_faults(Object *obj, const char *value, Error **errp)
     hisi_pmcu_faults_parse(value, &HISI_PMCU(obj)->faults, errp);
 }
 
+/* A stream that was refused leaves any value */
+static char *hisi_pmcu_name(const char *const *names, unsigned nr,
+                            uint32_t value)
+{
+    return g_strdup(value < nr ? names[value] : "invalid");
+}
+
 static char *hisi_pmcu_get_state(Object *obj, Error **errp)
 {
     static const char *const names[] = {
@@ -1061,7 +1116,7 @@ static char *hisi_pmcu_get_state(Object *obj, Error **errp)
         [HISI_PMCU_DONE_HOLD] = "done-held",
     };
 
-    return g_strdup(names[HISI_PMCU(obj)->state]);
+    return hisi_pmcu_name(names, ARRAY_SIZE(names), HISI_PMCU(obj)->state);
 }
 
 static char *hisi_pmcu_get_error(Object *obj, Error **errp)
@@ -1076,7 +1131,7 @@ static char *hisi_pmcu_get_error(Object *obj, Error **errp)
         [HISI_PMCU_ERR_DMA_WRITE] = "dma-write",
     };
 
-    return g_strdup(names[HISI_PMCU(obj)->error]);
+    return hisi_pmcu_name(names, ARRAY_SIZE(names), HISI_PMCU(obj)->error);
 }
 
 static char *hisi_pmcu_get_run(Object *obj, Error **errp)

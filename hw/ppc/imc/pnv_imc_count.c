@@ -242,17 +242,6 @@ static uint64_t share(uint64_t value, uint64_t part, uint64_t whole)
     return lo;
 }
 
-static uint64_t all_domains(PowerPCCPU *cpu, unsigned lane)
-{
-    uint64_t sum = 0;
-    unsigned i;
-
-    for (i = 0; i < PPC_COUNT_DOMAINS; i++) {
-        sum += ppc_count_peek(cpu, i, lane);
-    }
-    return sum;
-}
-
 /* Without TCG, a thread has no instructions, but is always busy. */
 static void thread_totals(PowerPCCPU *cpu, uint64_t *total)
 {
@@ -272,21 +261,22 @@ static void thread_totals(PowerPCCPU *cpu, uint64_t *total)
         { PNV_IMC_INT_DOORBELL, POWERPC_EXCP_SDOOR },
         { PNV_IMC_INT_DOORBELL, POWERPC_EXCP_SDOOR_HV },
     };
-    unsigned i;
+    PPCCounts counts;
+    unsigned d, i;
 
     memset(total, 0, PNV_IMC_TOTALS * sizeof(*total));
     total[PNV_IMC_BUSY_NS] = total[PNV_IMC_RUN_NS] =
         qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
     if (ppc_count_available(cpu)) {
-        total[PNV_IMC_BUSY_NS] = ppc_count_busy_ns(cpu);
-        total[PNV_IMC_RUN_NS] = ppc_count_run_ns(cpu);
-        for (i = 0; i < PPC_COUNT_DOMAINS; i++) {
-            total[PNV_IMC_RUN_INSNS + i] = ppc_count_run_insns(cpu, i);
-            total[PNV_IMC_INSNS + i] = ppc_count_peek(cpu, i,
-                                                      PPC_COUNT_INSNS);
-        }
-        for (i = PPC_COUNT_LARX; i < ARRAY_SIZE(lane); i++) {
-            total[lane[i]] = all_domains(cpu, i);
+        ppc_count_peek(cpu, &counts);
+        total[PNV_IMC_BUSY_NS] = counts.busy_ns;
+        total[PNV_IMC_RUN_NS] = counts.run_ns;
+        for (d = 0; d < PPC_COUNT_DOMAINS; d++) {
+            total[PNV_IMC_RUN_INSNS + d] = counts.run_insns[d];
+            total[PNV_IMC_INSNS + d] = counts.insns[d][PPC_COUNT_INSNS];
+            for (i = PPC_COUNT_LARX; i < ARRAY_SIZE(lane); i++) {
+                total[lane[i]] += counts.insns[d][i];
+            }
         }
     }
     for (i = 0; i < ARRAY_SIZE(interrupt); i++) {

@@ -285,16 +285,17 @@ void insn_count_set_deadlines(CPUState *cpu, unsigned domain,
 bool insn_count_read(CPUState *cpu, uint32_t lanes, uint64_t *total);
 
 /**
- * insn_count_peek: a total, from any thread
+ * insn_count_peek: totals of each domain, from any thread
  * @cpu: the vCPU
- * @domain: one of its domains
- * @lane: one of its lanes
+ * @lanes: which of its lanes, a bit mask; they must be counted
+ * @total: gets the totals, by domain and lane; they are of one moment, as above
  *
  * Includes all of the current block. If that ends early, a later look can show
  * less, by at most one block. Exact if the vCPU is not executing code, or is in
  * the last instruction of a block.
  */
-uint64_t insn_count_peek(CPUState *cpu, unsigned domain, unsigned lane);
+void insn_count_peek(CPUState *cpu, uint32_t lanes,
+                     uint64_t (*total)[INSN_COUNT_LANES]);
 
 /*
  * For accel/tcg

@@ -104,6 +104,9 @@ struct HisiPmcuState {
     /* Not migrated: derived from run, or only used within one call */
     ArmPmuExtConfig pmu;
     uint8_t *record;
+
+    /* Not migrated: a stream has been loaded, and not yet found valid */
+    bool unchecked;
 };
 
 #endif

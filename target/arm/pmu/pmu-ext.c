@@ -76,6 +76,16 @@ static void pmu_ext_write_pmcr(CPUARMState *env, uint32_t value)
     }
 }
 
+void arm_pmu_ext_hold(ARMCPU *cpu)
+{
+    pmu_insn_hold(&cpu->env);
+}
+
+void arm_pmu_ext_release(ARMCPU *cpu)
+{
+    pmu_insn_release(&cpu->env);
+}
+
 bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now)
 {
     CPUARMState *env = &cpu->env;
@@ -98,7 +108,6 @@ bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now)
      * which is 0 here. So the deltas need no change when counters are enabled.
      */
     env->cp15.c9_pmcnten &= ~used;
-    pmu_insn_hold(env);
     for (i = cfg->first; i < end; i++) {
         env->cp15.c14_pmevtyper[i] =
             cfg->evtyper[i - cfg->first] & PMXEVTYPER_MASK;
@@ -125,7 +134,6 @@ bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now)
     if (cfg->cycles) {
         pmccntr_op_finish(env);
     }
-    pmu_insn_release(env);
     pmu_insn_update(env);
 
     env->pmu_ext_started = true;
@@ -170,7 +178,6 @@ bool arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now,
     env->pmu_ext_started = false;
 
     memset(sample, 0, sizeof(*sample));
-    pmu_insn_hold(env);
     for (i = cfg->first; i < end; i++) {
         sample->events[i - cfg->first] =
             extract64(pmu_ext_evcntr(env, i, now), 0, length);
@@ -180,7 +187,6 @@ bool arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now,
         sample->cycles = pmu_ext_ccntr(env, now);
         env->cp15.c15_ccnt = 0;
     }
-    pmu_insn_release(env);
     /* The vCPU's thread writes these without the BQL; a recent value will do */
     sample->contextidr_el1 =
         qatomic_read_u64(&env->cp15.contextidr_el[1]);

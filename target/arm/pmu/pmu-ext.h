@@ -25,7 +25,9 @@
  * code, other threads see up to some hundred instructions fewer than it has
  * executed. The next window counts these instructions. All counters of a CPU
  * start at the same instruction, and stop at the same one, but for a few blocks
- * that it executes within the nanoseconds in which they are read.
+ * that it executes within the nanoseconds in which they are read. An agent that
+ * holds the counts of all CPUs at one time (arm_pmu_ext_hold())
+ * has them of the same moment as the cycles, too.
  *
  * Reference: Arm Architecture Reference Manual for A-profile (DDI 0487),
  * "The Performance Monitors Extension" and "Performance Monitors external
@@ -77,6 +79,14 @@ typedef struct ArmPmuExtSample {
     uint32_t contextidr_el1;
     uint32_t contextidr_el2;
 } ArmPmuExtSample;
+
+/**
+ * arm_pmu_ext_hold: let counts of instructions stand still
+ * @cpu: CPU whose instructions the functions below see as they are now, until
+ *       arm_pmu_ext_release(), which must follow before the BQL is released
+ */
+void arm_pmu_ext_hold(ARMCPU *cpu);
+void arm_pmu_ext_release(ARMCPU *cpu);
 
 /**
  * arm_pmu_ext_start: program the counters, set them to 0 and enable them

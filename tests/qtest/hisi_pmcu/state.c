@@ -308,6 +308,7 @@ static void test_migrate_hostile(void)
         { S_STATE, 0xffffffff },
         { S_STATE, HISI_PMCU_DONE_HOLD },
         { S_ERROR, 7 },
+        { S_ERROR, 0xffffffff },
         { S_STORED, 0 },
         { S_STORED, 3 },
         { S_STORED, 61201 },
@@ -336,6 +337,7 @@ static void test_migrate_hostile(void)
         { S_NR_CPUS, 0 },
         { S_NR_CPUS, 3 },
     };
+    static const char *const properties[] = { "state", "error", "run" };
     const char *args = "-m 16M -smp 4,clusters=2,cores=2";
     Pmcu p = pmcu_init(args);
     PmcuRun run = {
@@ -381,6 +383,12 @@ static void test_migrate_hostile(void)
             g_test_message("word %u = 0x%x was accepted", bad[i].word,
                            bad[i].value);
             g_test_fail();
+        }
+        /* QEMU is alive, and may be asked */
+        for (int k = 0; k < ARRAY_SIZE(properties); k++) {
+            qtest_qmp_assert_success(
+                p.qts, "{'execute': 'qom-get', 'arguments': {"
+                " 'path': '/machine/pmcu[0]', 'property': %s}}", properties[k]);
         }
         pmcu_quit(&p);
     }
@@ -528,10 +536,55 @@ static void test_snapshot(void)
     unlink(disk);
 }
 
+/* A machine that goes on after it has refused a snapshot has an idle PMCU */
+static void test_snapshot_refused(void)
+{
+    static const char *const smp[] = {
+        "clusters=2,cores=2", "clusters=1,cores=4",
+    };
+    g_autofree char *disk = NULL;
+    PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 4 };
+
+    if (!have_qemu_img()) {
+        g_test_skip("no qemu-img");
+        return;
+    }
+    disk = pmcu_disk();
+    for (int i = 0; i < ARRAY_SIZE(smp); i++) {
+        g_autofree char *args = g_strdup_printf(
+            "-m 64M -smp 4,%s -drive if=none,format=qcow2,file=%s", smp[i],
+            disk);
+        g_autofree char *out = NULL;
+        Pmcu p = pmcu_init_irq(args);
+
+        if (i == 0) {
+            pmcu_start(&p, &run);
+            pmcu_step(&p, 2 * MS + MS / 4);
+            out = qtest_hmp(p.qts, "savevm s");
+            g_assert_cmpstr(out, ==, "");
+        } else {
+            out = qtest_hmp(p.qts, "loadvm s");
+            g_assert_nonnull(strstr(out, "Error"));
+            qtest_memset(p.qts, STORE_BASE, CANARY, 0x1000);
+            qtest_qmp_assert_success(p.qts, "{'execute': 'cont'}");
+            pmcu_step(&p, 10 * MS);
+            assert_regs_reset(&p);
+            assert_canary(&p, STORE_BASE, 0x1000);
+            pmcu_events(&p, EVENT_BASE, 1, EV_CPU_CYCLES);
+            run.ev_len = 1;
+            pmcu_run(&p, &run);
+            g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40), ==, MS);
+        }
+        pmcu_quit(&p);
+    }
+    unlink(disk);
+}
+
 void add_state_tests(void)
 {
     qtest_add_func("hisi_pmcu/state/reset", test_reset_phases);
     qtest_add_func("hisi_pmcu/state/snapshot-counting", test_snapshot);
+    qtest_add_func("hisi_pmcu/state/snapshot-refused", test_snapshot_refused);
     qtest_add_func("hisi_pmcu/state/migrate-counting", test_migrate_count);
     qtest_add_func("hisi_pmcu/state/migrate-due", test_migrate_due);
     qtest_add_func("hisi_pmcu/state/migrate-done-held", test_migrate_hold);
