@@ -17,7 +17,7 @@ from export import format_series
 from scratch import ENV, git
 from tree import STAGE
 
-LIMIT = 583     # changed lines of QEMU's own files in the whole series: ours is plug-in code
+LIMIT = 591     # changed lines of QEMU's own files in the whole series: ours is plug-in code
 CHECKPATCH = 'perl scripts/checkpatch.pl --no-tree --terse --no-summary --no-signoff'.split()
 
 

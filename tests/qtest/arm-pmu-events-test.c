@@ -871,9 +871,21 @@ static void test_overflow(const void *args)
         }
     }
 
-    /* Cycles, which follow the clock, in PMCCNTR and in an event counter */
+    /* Cycles, which follow the clock: nobody looks when they overflow */
     guest_write(&p, 0, PMEVTYPER_EL0(0), EV_NULL);
     guest_write(&p, 0, PMEVTYPER_EL0(1), EV_CPU_CYCLES);
+    guest_write(&p, 0, PMOVSCLR_EL0, UINT32_MAX);
+    guest_write(&p, 0, PMEVCNTR_EL0(1), -1000000ULL);
+    guest_write(&p, 0, PMINTENSET_EL1, 2);
+    g_assert_false(qtest_get_irq(p.qts, 0));
+    guest_write(&p, 0, PMCNTENSET_EL0, 2);
+    for (int i = 0; !qtest_get_irq(p.qts, 0); i++) {
+        g_assert_cmpint(i, <, 60000);
+        g_usleep(1000);
+    }
+    guest_write(&p, 0, PMCNTENCLR_EL0, 2);
+
+    /* In PMCCNTR and in an event counter */
     guest_write(&p, 0, PMOVSCLR_EL0, UINT32_MAX);
     guest_write(&p, 0, PMEVCNTR_EL0(1), -1000000ULL);
     guest_write(&p, 0, PMCCNTR_EL0, -1000000ULL);
