@@ -896,25 +896,41 @@ static void test_core_add(const void *data)
     qtest_quit(qts);
 }
 
+/* Run QEMU until it refuses its options; what does it say? */
+static char *refused(const char *machine, const char *option, const char *value)
+{
+    char *text = NULL;
+    const char *argv[] = {
+        g_getenv("QTEST_QEMU_BINARY"), "-M", machine, "-display", "none", "-S",
+        "-serial", "null", "-monitor", "none", option, value, NULL,
+    };
+    int status;
+
+    g_assert_true(g_spawn_sync(NULL, (char **)argv, NULL,
+                               G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL, NULL,
+                               &text, &status, NULL));
+    g_assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    return text;
+}
+
 /*
- * The state of these machines is not migrated or saved, so that it must not
- * seem so.
+ * The state of these machines is not migrated, saved or loaded, so that it must
+ * not seem so.
  */
 static void test_no_migration(const void *data)
 {
     const Generation *g = data;
-    const char *why = "counters (imc=on) cannot be migrated";
+    const char *why = "non-migratable device 'pnv-imc (imc=on)'";
     QTestState *qts = start(g, "", "");
     g_autofree char *hmp = NULL;
     g_autofree char *machine = g_strdup_printf("%s,imc=on", g->machine);
-    g_autofree char *text = NULL;
-    const char *argv[] = {
-        g_getenv("QTEST_QEMU_BINARY"), "-M", machine, "-display", "none", "-S",
-        "-serial", "null", "-monitor", "none", "-only-migratable", NULL,
-    };
-    int status;
+    g_autofree char *only = NULL;
+    g_autofree char *incoming = NULL;
+    g_autofree char *file = NULL;
+    g_autofree char *uri = NULL;
     QDict *error = qtest_qmp_assert_failure_ref(qts,
         "{ 'execute': 'migrate', 'arguments': { 'uri': 'file:/dev/null' } }");
+    int fd;
 
     g_assert_nonnull(strstr(qdict_get_str(error, "desc"), why));
     qobject_unref(error);
@@ -923,11 +939,35 @@ static void test_no_migration(const void *data)
     g_assert_nonnull(strstr(hmp, why));
     qtest_quit(qts);
 
-    g_assert_true(g_spawn_sync(NULL, (char **)argv, NULL,
-                               G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL, NULL,
-                               &text, &status, NULL));
-    g_assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
-    g_assert_nonnull(strstr(text, why));
+    only = refused(machine, "-only-migratable", NULL);
+    g_assert_nonnull(strstr(only, "pnv-imc-POWER"));
+    g_assert_nonnull(strstr(only, "--only-migratable"));
+
+    /* The stream of a machine without counters */
+    fd = g_file_open_tmp("pnv-imc-XXXXXX", &file, NULL);
+    g_assert_cmpint(fd, >=, 0);
+    close(fd);
+    uri = g_strdup_printf("file:%s", file);
+    qts = qtest_initf("-M %s -S", g->machine);
+    qtest_qmp_assert_success(qts, "{ 'execute': 'migrate', 'arguments': { "
+                             "'uri': %s } }", uri);
+    for (;;) {
+        QDict *rsp = qtest_qmp(qts, "{ 'execute': 'query-migrate' }");
+        const char *status = qdict_get_str(qdict_get_qdict(rsp, "return"),
+                                           "status");
+        bool completed = !strcmp(status, "completed");
+
+        g_assert_cmpstr(status, !=, "failed");
+        qobject_unref(rsp);
+        if (completed) {
+            break;
+        }
+        g_usleep(1000);
+    }
+    qtest_quit(qts);
+    incoming = refused(machine, "-incoming", uri);
+    g_assert_nonnull(strstr(incoming, why));
+    unlink(file);
 }
 
 /* Compile a catalog of the test's own; returns options of QEMU. */
@@ -2134,6 +2174,43 @@ static void test_repeat(const void *data)
     }
 }
 
+/* A thread looks at the clock no more often than it must for rare samples. */
+static void test_trace_checks(const void *data)
+{
+    const Generation *g = data;
+    g_autofree char *file = NULL;
+    g_autofree char *args = NULL;
+    g_autofree char *text = NULL;
+    Program p = {
+        repeat_program, ARRAY_SIZE(repeat_program), .times = 20000000,
+        .ldbar = LDBAR_TRACE | BUFFER,
+    };
+    unsigned checks = 0;
+    QTestState *qts;
+    int fd = g_file_open_tmp("pnv-imc-XXXXXX", &file, NULL);
+
+    g_assert_cmpint(fd, >=, 0);
+    close(fd);
+    args = g_strdup_printf("-smp 1 -icount shift=1,sleep=off "
+                           "-trace pnv_imc_trace_check -D %s", file);
+    qts = run(g, &p, "", args);
+    set_up(qts, g, 0, 0, PAGE);
+    set_period(qts, 0, "trace-min-period-ns", 1000 * MS);
+    put(qts, g, 0, 0, R_TRACE, g->trace);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    qtest_quit(qts);
+
+    g_assert_true(g_file_get_contents(file, &text, NULL, NULL));
+    unlink(file);
+    for (char *at = text; (at = strstr(at, "pnv_imc_trace_check")); at++) {
+        checks++;
+    }
+    /* After 100,000 instructions each, but for the first few */
+    g_assert_cmpuint(checks, >=, p.times / 100000);
+    g_assert_cmpuint(checks, <, p.times / 100000 + 20);
+}
+
 /*
  * Send itself doorbells, with each having been taken before the next one; or
  * just wait for other interrupts.
@@ -2485,6 +2562,7 @@ int main(int argc, char **argv)
         add("lanes", test_lanes);
         add("guest", test_guest);
         add("repeat", test_repeat);
+        add("trace-checks", test_trace_checks);
         add("interrupts", test_interrupts);
         add("ebb", test_ebb);
         add("stress", test_stress);

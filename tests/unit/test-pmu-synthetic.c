@@ -209,6 +209,51 @@ static void test_noise(void)
     pmu_synthetic_unref(ps);
 }
 
+/* Each event of each unit has its own entry, in whatever order they come */
+static void test_overlap(void)
+{
+    static const struct {
+        unsigned first, last, first_unit, last_unit;
+    } t[] = {
+        { 0x20, 0x20, 6, 6 },
+        { 0x00, 0xff, 5, 5 },
+        { 0x30, 0x38, 6, 6 },
+        { 0x10, 0x60, 7, 9 },
+        { 0x21, 0x22, 6, 6 },
+        { 0x120, 0x120, 0, 9 },
+        { 0x61, 0x61, 7, 8 },
+    };
+    g_autoptr(GString) list = g_string_new(NULL);
+    PmuSynthetic *ps;
+
+    for (int i = 0; i < ARRAY_SIZE(t); i++) {
+        g_string_append_printf(list, "%s0x%x-0x%x@%u-%u=const:%u",
+                               i ? "," : "", t[i].first, t[i].last,
+                               t[i].first_unit, t[i].last_unit, 1 + i);
+    }
+    ps = parse(&plain, list->str);
+    g_assert_nonnull(ps);
+    for (unsigned event = 0; event < 0x130; event++) {
+        for (unsigned unit = 0; unit < 11; unit++) {
+            PmuSyntheticSample sample = {
+                .event = event, .unit = unit, .window_ns = 1,
+            };
+            uint64_t value = 0, expect = 0;
+
+            for (int i = 0; i < ARRAY_SIZE(t); i++) {
+                if (event >= t[i].first && event <= t[i].last &&
+                    unit >= t[i].first_unit && unit <= t[i].last_unit) {
+                    expect = 1 + i;
+                }
+            }
+            g_assert_true(pmu_synthetic_value(ps, &sample, &value) ==
+                          (expect != 0));
+            g_assert_cmpint(value, ==, expect);
+        }
+    }
+    pmu_synthetic_unref(ps);
+}
+
 static void test_most(void)
 {
     g_autoptr(GString) list = g_string_new("0=hash");
@@ -228,6 +273,7 @@ int main(int argc, char **argv)
     g_test_add_func("/pmu-synthetic/bad-lists", test_bad);
     g_test_add_func("/pmu-synthetic/values", test_values);
     g_test_add_func("/pmu-synthetic/noise", test_noise);
+    g_test_add_func("/pmu-synthetic/overlap", test_overlap);
     g_test_add_func("/pmu-synthetic/most-entries", test_most);
     return g_test_run();
 }

@@ -31,6 +31,7 @@ typedef struct PmuSyntheticEntry {
     uint32_t last_unit;
     PmuSyntheticKind kind;
     uint64_t n[3];          /* the numbers that follow the kind */
+    uint32_t reach;         /* the largest @last of this entry and all before */
 } PmuSyntheticEntry;
 
 /* Not migrated: devices migrate @list. */
@@ -206,6 +207,12 @@ PmuSynthetic *pmu_synthetic_parse(const char *list,
             }
         }
     }
+    for (i = 0; i < ps->entries->len; i++) {
+        PmuSyntheticEntry *e = &g_array_index(ps->entries, PmuSyntheticEntry,
+                                              i);
+
+        e->reach = i ? MAX(e->last, e[-1].reach) : e->last;
+    }
     return ps;
 
 fail:
@@ -286,6 +293,24 @@ static uint64_t pmu_synthetic_ramp(const PmuSyntheticSample *sample,
                       : from - muldiv64(from - to, sample->index, n[2]);
 }
 
+/* The number of entries that do not begin after @event */
+static unsigned pmu_synthetic_begun(const PmuSynthetic *ps, uint32_t event)
+{
+    unsigned begun = 0, end = ps->entries->len;
+
+    while (begun < end) {
+        unsigned middle = (begun + end) / 2;
+
+        if (g_array_index(ps->entries, PmuSyntheticEntry, middle).first <=
+            event) {
+            begun = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    return begun;
+}
+
 bool pmu_synthetic_value(const PmuSynthetic *ps,
                          const PmuSyntheticSample *sample, uint64_t *value)
 {
@@ -294,12 +319,16 @@ bool pmu_synthetic_value(const PmuSynthetic *ps,
     if (!ps) {
         return false;
     }
-    for (i = 0; i < ps->entries->len; i++) {
+    /* Lists are long, and looked up for each event of each unit */
+    for (i = pmu_synthetic_begun(ps, sample->event); i > 0; i--) {
         const PmuSyntheticEntry *e = &g_array_index(ps->entries,
-                                                    PmuSyntheticEntry, i);
+                                                    PmuSyntheticEntry, i - 1);
 
-        if (sample->event < e->first || sample->event > e->last ||
-            sample->unit < e->first_unit || sample->unit > e->last_unit) {
+        if (sample->event > e->reach) {
+            return false;
+        }
+        if (sample->event > e->last || sample->unit < e->first_unit ||
+            sample->unit > e->last_unit) {
             continue;
         }
         switch (e->kind) {

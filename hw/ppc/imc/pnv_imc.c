@@ -10,7 +10,7 @@
 #include "pnv_imc_internal.h"
 #include "hw/ppc/pnv_xscom.h"
 #include "hw/qdev-properties.h"
-#include "migration/blocker.h"
+#include "migration/vmstate.h"
 #include "qapi/error.h"
 #include "qapi/visitor.h"
 #include "qemu/datadir.h"
@@ -463,12 +463,6 @@ static void pnv_imc_realize(DeviceState *dev, Error **errp)
     }
     pnv_imc_nest_set_synthetic(imc);
 
-    /* Devices of powernv have no VMState: they would silently start anew. */
-    error_setg(&imc->blocker, "In-memory collection counters (imc=on) cannot "
-               "be migrated");
-    if (migrate_add_blocker(&imc->blocker, errp) < 0) {
-        return;
-    }
     memory_region_init_io(&imc->nest_mr, OBJECT(dev), &pnv_imc_nest_ops, imc,
                           "pnv-imc-nest", PNV_IMC_NEST_SIZE);
     pnv_imc_nest_reset(imc);
@@ -489,7 +483,6 @@ static void pnv_imc_finalize(Object *obj)
     PnvImc *imc = PNV_IMC(obj);
     unsigned i;
 
-    migrate_del_blocker(&imc->blocker);
     pnv_imc_core_destroy(imc);
     pnv_imc_nest_destroy(imc);
     for (i = 0; i < PNV_IMC_AREAS; i++) {
@@ -505,6 +498,15 @@ static const Property pnv_imc_properties[] = {
     DEFINE_PROP_STRING("catalog", PnvImc, catalog),
 };
 
+/*
+ * Devices of powernv have no state in a stream: they would silently start anew.
+ * So nothing is saved with imc=on, and nothing loaded.
+ */
+static const VMStateDescription vmstate_pnv_imc = {
+    .name = "pnv-imc (imc=on)",
+    .unmigratable = 1,
+};
+
 static void pnv_imc_class_init(ObjectClass *klass, ClassInitData *data)
 {
     DeviceClass *dc = DEVICE_CLASS(klass);
@@ -513,6 +515,7 @@ static void pnv_imc_class_init(ObjectClass *klass, ClassInitData *data)
 
     dc->realize = pnv_imc_realize;
     dc->desc = "PowerNV in-memory collection counters";
+    dc->vmsd = &vmstate_pnv_imc;
     device_class_set_props(dc, pnv_imc_properties);
     rc->phases.hold = pnv_imc_reset_hold;
 

@@ -201,6 +201,7 @@ static void count_work(CPUState *cs, run_on_cpu_data data)
 {
     PnvImcThread *t = data.host_ptr;
 
+    t->queued = false;
     if (t->want != t->counts) {
         t->counts = t->want;
         ppc_count_start(t->cpu, t->counts);
@@ -219,6 +220,10 @@ static void count_enable(PnvImcThread *t, bool enable)
 {
     if (enable != t->want && ppc_count_available(t->cpu)) {
         t->want = enable;
+        if (t->queued) {
+            return;
+        }
+        t->queued = true;
         async_run_on_cpu(CPU(t->cpu), count_work, RUN_ON_CPU_HOST_PTR(t));
     }
 }

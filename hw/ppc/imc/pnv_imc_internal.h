@@ -426,6 +426,7 @@ typedef struct PnvImcSampler {
  * @sampler: its trace
  * @want: whether its instructions are to be counted
  * @counts: whether they are, since the thread last reached the end of a block
+ * @queued: whether the thread has work queued that makes @counts @want
  */
 typedef struct PnvImcThread {
     PnvImcEngine *engine;
@@ -434,6 +435,7 @@ typedef struct PnvImcThread {
     PnvImcSampler sampler;
     bool want;
     bool counts;
+    bool queued;
 } PnvImcThread;
 
 /**
@@ -578,7 +580,6 @@ typedef struct PnvImcMadeUp {
  * @poster: timer of posts; armed only while an engine counts
  * @cores: registers of the cores
  * @engines: array of PnvImcEngine
- * @blocker: reason why the machine cannot be migrated
  */
 struct PnvImc {
     SysBusDevice parent_obj;
@@ -598,7 +599,6 @@ struct PnvImc {
     QEMUTimer poster;
     PnvImcCore *cores;
     GPtrArray *engines;
-    Error *blocker;
 };
 
 #endif

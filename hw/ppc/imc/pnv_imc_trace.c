@@ -212,7 +212,7 @@ static uint64_t insns_until_next(PnvImcSampler *s, int64_t now, uint64_t insns)
 
     s->check_insns = insns;
     s->check_ns = now;
-    if (left > 1000 * took || did > CHECK_MAX) {
+    if (did < CHECK_MIN / 2 || did > CHECK_MAX) {
         return CHECK_MIN;       /* the speed is not known yet */
     }
     return MIN(MAX(did * left / took, CHECK_MIN), CHECK_MAX);
@@ -245,7 +245,10 @@ static void sample_if_due(PowerPCCPU *cpu)
     for (i = 0; i < PPC_COUNT_DOMAINS; i++) {
         insns += ppc_count_read(cpu, i, PPC_COUNT_INSNS);
     }
-    ppc_count_call(cpu, insns_until_next(s, now, insns), sample_if_due);
+    insns = insns_until_next(s, now, insns);
+    trace_pnv_imc_trace_check(t->engine->imc->chip->chip_id, t->engine->core,
+                              now, insns);
+    ppc_count_call(cpu, insns, sample_if_due);
 }
 
 static void sample_work(CPUState *cs, run_on_cpu_data unused)
