@@ -119,6 +119,12 @@ static void test_no_metrics(const void *data)
     run_one(GUEST_CASE(td_no_metrics), s->args, s->config);
 }
 
+static void test_difference(void)
+{
+    run_one(GUEST_CASE(td_difference), ICELAKE, ICELAKE_CONFIG);
+    run_one(GUEST_CASE(td_difference), SAPPHIRE, SAPPHIRE_CONFIG);
+}
+
 static void test_default_limit(void)
 {
     run_one(GUEST_CASE(td_default_limit), SAPPHIRE, SAPPHIRE_CONFIG);
@@ -1085,6 +1091,7 @@ int main(int argc, char **argv)
     qtest_add_func("x86-topdown/registers/models", test_models);
     qtest_add_func("x86-topdown/rule-5/default-limit", test_default_limit);
     qtest_add_func("x86-topdown/random", test_random);
+    qtest_add_func("x86-topdown/events/difference", test_difference);
 
     for (int i = 0; i < ARRAY_SIZE(mixes); i++) {
         g_autofree char *path = g_strdup_printf("x86-topdown/pinned/mix/%d",

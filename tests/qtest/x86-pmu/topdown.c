@@ -1744,6 +1744,28 @@ static void case_td_models(void)
 }
 
 /*
+ * Branches that are not taken are all without those that are. These were
+ * counted alone before, in a CPU that has counted nothing else.
+ */
+static void case_td_difference(void)
+{
+    unsigned i;
+
+    start(0);
+    program(0, 0x01c4 | EVTSEL_OS);
+    for (i = 0; i < 3; i++) {
+        BLOCK(taken)->run();
+    }
+    check("taken", NO_STEP, rdmsr(MSR_PMC(0)), 24);
+    start(0);
+    program(0, 0x10c4 | EVTSEL_OS);
+    for (i = 1; i <= 6; i++) {
+        BLOCK(not_taken)->run();
+        check("not taken", i, rdmsr(MSR_PMC(0)), 8 * i);
+    }
+}
+
+/*
  * Cycles of a category are its slots, divided by the width; their CMASK is
  * part of the event.
  */

@@ -473,6 +473,9 @@ void x86_pmu_reconfigure(X86CPU *cpu)
     }
 }
 
+/* More than the sum of a pinned event can decrease by */
+#define PMU_ROUNDING    1024
+
 void x86_pmu_continue(X86CPU *cpu)
 {
     static const PMUConfig none;
@@ -482,13 +485,13 @@ void x86_pmu_continue(X86CPU *cpu)
     for (i = 0; i < PMU_COUNTERS; i++) {
         PMUConfig c = x86_pmu_config(&cpu->env, i, &none);
         X86PMURun *run = &pmu->run[i];
+        uint64_t now = x86_pmu_event_sum(cpu, c.event, c.domains);
 
         run->rest = run->rest_of != c.code ? 0 :
                     MIN(run->rest, x86_pmu_event_parts(cpu, c.event) - 1);
-        if (c.cmask || c.edge) {
-            run->event = MIN(run->event,
-                             x86_pmu_event_sum(cpu, c.event, c.domains));
-        }
+        /* Totals of a stream have a limit; a pinned mix may be a little less */
+        run->event = MIN(run->event, now + (c.cmask || c.edge ? 0 :
+                                            PMU_ROUNDING));
         run->cycles = MIN(run->cycles,
                           x86_pmu_event_sum(cpu, x86_pmu_cycles, c.domains));
         pmu->config[i] = c;

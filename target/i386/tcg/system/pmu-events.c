@@ -760,7 +760,7 @@ static uint64_t x86_pmu_mispredicted(X86CPU *cpu, unsigned formula,
         case MISPREDICTED_TAKEN:
             return taken;
         case MISPREDICTED_COND_NOT_TAKEN:
-            return cond - taken;
+            return DIFFERENCE_BASE + cond - taken;
         default:
             return 0;
         }
@@ -803,10 +803,12 @@ static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned formula, unsigned domain,
     /* Those that do not look at categories */
     switch (formula) {
     case COND_NOT_TAKEN:
-        return total[X86_COUNT_COND] - total[X86_COUNT_COND_TAKEN];
+        return DIFFERENCE_BASE + total[X86_COUNT_COND] -
+               total[X86_COUNT_COND_TAKEN];
     case TAKEN:
-        return total[X86_COUNT_BRANCHES] - total[X86_COUNT_FAR] -
-               total[X86_COUNT_COND] + total[X86_COUNT_COND_TAKEN];
+        return DIFFERENCE_BASE + total[X86_COUNT_BRANCHES] -
+               total[X86_COUNT_FAR] - total[X86_COUNT_COND] +
+               total[X86_COUNT_COND_TAKEN];
     case MEMORY_INSNS:
         return loads + total[X86_COUNT_STORES];
     case DECODED_INSNS:
@@ -902,9 +904,11 @@ static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned formula, unsigned domain,
     case HEAVY_SWITCHES:
         return part[TOPDOWN_HEAVY];
     case UOPS_DECODER:
-        return (part[TOPDOWN_RETIRING] - part[TOPDOWN_HEAVY]) * DECODER_SHARE;
+        return DIFFERENCE_BASE +
+               (part[TOPDOWN_RETIRING] - part[TOPDOWN_HEAVY]) * DECODER_SHARE;
     case UOPS_DSB:
-        return (part[TOPDOWN_RETIRING] - part[TOPDOWN_HEAVY]) *
+        return DIFFERENCE_BASE +
+               (part[TOPDOWN_RETIRING] - part[TOPDOWN_HEAVY]) *
                (SHARES - DECODER_SHARE);
     case CYCLES_DECODER_ANY:
         return (part[TOPDOWN_RETIRING] + bandwidth) * DECODER_SHARE;

@@ -37,6 +37,7 @@ typedef struct PMUShadow {
     X86PMUTopDown topdown;
     X86PMUPrecise *precise;
     uintptr_t load;
+    uint64_t ctrl;
     uint64_t status;
     bool irq_pending;
 } PMUShadow;
@@ -46,6 +47,7 @@ static void pmu_info_begin(X86CPU *cpu, PMUShadow *s)
     insn_count_sync(CPU(cpu), 0);
     memcpy(s->total, cpu->insn_count.total, sizeof(s->total));
     s->topdown = cpu->pmu->topdown;
+    s->ctrl = cpu->env.msr_global_ctrl;
     s->status = cpu->env.msr_global_status;
     s->irq_pending = cpu->pmu->irq_pending;
     s->precise = NULL;
@@ -60,12 +62,33 @@ static void pmu_info_end(X86CPU *cpu, PMUShadow *s)
 {
     memcpy(cpu->insn_count.total, s->total, sizeof(s->total));
     cpu->pmu->topdown = s->topdown;
+    cpu->env.msr_global_ctrl = s->ctrl;
     cpu->env.msr_global_status = s->status;
     cpu->pmu->irq_pending = s->irq_pending;
     if (s->precise) {
         memcpy(cpu->pmu_precise, s->precise, sizeof(*s->precise));
         cpu->pmu_load = s->load;
         g_free(s->precise);
+    }
+}
+
+/* Overflows of which nobody knows yet, and what they freeze */
+static void pmu_info_overflows(X86CPU *cpu)
+{
+    CPUX86State *env = &cpu->env;
+    uint64_t value;
+    unsigned i;
+
+    for (i = 0; i < PMU_COUNTERS; i++) {
+        if (x86_pmu_counter_exists(cpu, i) && x86_pmu_peek(cpu, i, &value)) {
+            env->msr_global_status |= x86_pmu_bit(i);
+            cpu->pmu->irq_pending |= cpu->pmu->config[i].irq;
+        }
+    }
+    x86_topdown_fold(cpu);
+    if (cpu->pmu->irq_pending &&
+        FIELD_EX64(env->msr_debugctl, DEBUGCTL, FREEZE_PERFMON_ON_PMI)) {
+        x86_pmu_shape_freeze(cpu);
     }
 }
 
@@ -137,10 +160,7 @@ static X86PmuCounter *pmu_info_counter(X86CPU *cpu, unsigned counter)
                               : g_strdup_printf("r%02x%02x", info->umask,
                                                 info->event_select);
     info->state = pmu_info_state(cpu, counter, info, on);
-    if (x86_pmu_peek(cpu, counter, &info->value)) {
-        env->msr_global_status |= x86_pmu_bit(counter);
-        cpu->pmu->irq_pending |= cpu->pmu->config[counter].irq;
-    }
+    x86_pmu_peek(cpu, counter, &info->value);
     info->overflow = env->msr_global_status & x86_pmu_bit(counter);
     return info;
 }
@@ -199,6 +219,7 @@ static void pmu_info_fill(CPUState *cs, run_on_cpu_data data)
     unsigned i;
 
     pmu_info_begin(cpu, &shadow);
+    pmu_info_overflows(cpu);
     info->version = cpu->pmu->version;
     info->counter_width = cpu->pmu->counter_width;
     info->cpl = env->hflags & HF_CPL_MASK;
@@ -211,7 +232,6 @@ static void pmu_info_fill(CPUState *cs, run_on_cpu_data data)
             QAPI_LIST_APPEND(tail, pmu_info_counter(cpu, i));
         }
     }
-    x86_topdown_fold(cpu);
     if (x86_topdown_available(env)) {
         info->perf_metrics = pmu_info_metrics(cpu);
     }
