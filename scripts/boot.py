@@ -35,7 +35,9 @@ MACHINES = {        # name on our command line: emulator, machine, CPU, console
 # says "waiting" after it has sent the question, and QEMU's BMC answers before that when
 # another CPU takes its interrupt. Linux would then wait for ever, in about one boot of fifty.
 # The heartbeats of POWER's watchdog begin late in the boot: on a slow host, 10 s are too few.
-PARAMETERS = {'power': 'initcall_blacklist=opal_rtc_init watchdog_thresh=60 '}
+# Linux gives the timer of a PC 65 ms for five ticks, and panics if the host stands still then.
+PARAMETERS = {'power': 'initcall_blacklist=opal_rtc_init watchdog_thresh=60 ',
+              'x86': 'no_timer_check '}
 PHASES = ((rb'SeaBIOS|OPAL v|BdsDxe|UEFI firmware', 'firmware'),
           (rb'Linux version|Booting Linux|Decompressing|zImage starting|INIT: Starting kernel',
            'kernel'),
@@ -164,8 +166,8 @@ class Messages(threading.Thread):
 class Console:
     """The lines of QEMU's standard output; TimeoutError at the deadline."""
 
-    def __init__(self, child, log):
-        self.child, self.log, self.deadline = child, log, None
+    def __init__(self, child, log, drop=b''):
+        self.child, self.log, self.drop, self.deadline = child, log, drop, None
         self.buffer, self.tail = b'', collections.deque(maxlen=10)
 
     def __iter__(self):
@@ -179,6 +181,8 @@ class Console:
             data = os.read(self.child.stdout.fileno(), 65536)
             self.log.write(data.decode(errors='replace').replace('\r', ''))
             self.buffer += data or b'\n' * bool(self.buffer)       # the last line may be unended
+            if self.drop:
+                self.buffer = re.sub(self.drop, b'', self.buffer)
             if not self.buffer:
                 raise StopIteration
         line, _, self.buffer = self.buffer.partition(b'\n')
@@ -230,16 +234,17 @@ def show(line):
     print(line, flush=True)
 
 
-def run(opt, echo=show, typed=False, limit=0):
+def run(opt, echo=show, typed=False, limit=0, drop=b''):
     """Boot, run opt.run, whose lines echo() gets, and power off; returns the script's status.
 
     If `typed`, echo() may write to opt.console what the script reads from /dev/console. If the
-    script needs more than `limit` seconds, and this is not 0: TimeoutError.
+    script needs more than `limit` seconds, and this is not 0: TimeoutError. What matches `drop` is
+    no part of the console.
     """
     stdin = subprocess.PIPE if opt.snapshot or typed else subprocess.DEVNULL
     with started(opt, stdin=stdin, stdout=subprocess.PIPE,
                  start_new_session=True) as (child, messages, log, given):
-        console, opt.console = Console(child, log), child.stdin
+        console, opt.console = Console(child, log, drop), child.stdin
         if given.kept and given.kept.saved:
             given.kept.resume(opt.guest)
         else:

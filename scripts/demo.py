@@ -91,15 +91,15 @@ def samples(lines):
 def nest_rules(lines):
     """What perf says of the nest is rate x time, on each chip; returns whether it is.
 
-    The same posts bring all counts, so that these agree with each other on any host. Before and
-    after the time that perf has taken, a host that stands still makes the counts larger.
+    The same posts bring all counts of a chip, so that these agree with each other on any host.
+    Before and after the time that perf has taken, a host that stands still makes counts larger.
     """
     rows, time = nest(lines)
     # The synthetic word at 0xd0 grows by its number in each millisecond, one unit is 256 reads.
-    seconds = [count / (1e9 if 'CYC' in event else (0xd0 // 8 + 512 * chip) * 256 * 1000)
-               for chip, count, event in rows]
-    good = len(rows) == 4 and len(time) == 1 and (
-        max(seconds) < 1.05 * min(seconds) and 0.95 * time[0] < min(seconds) < 2 * time[0])
+    seconds = [[count / (1e9 if 'CYC' in event else (0xd0 // 8 + 512 * chip) * 256 * 1000)
+                for chip, count, event in rows if chip == n] for n in (0, 1)]
+    good = all(len(two) == 2 and len(time) == 1 and max(two) < 1.05 * min(two) and
+               0.95 * time[0] < min(two) < 2 * time[0] for two in seconds)
     print()
     return verdict(good, 'clock and reads of both chips are rate x time')
 

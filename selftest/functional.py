@@ -25,7 +25,7 @@ LIMIT = 1800            # seconds for a script in a guest; the longest need 200 
 WAIT_FOR_ANSWER = 'read -r go < /dev/console'
 
 # On a busy host, skiboot says this on the console, even in the middle of a line.
-LATE = re.compile(r'\[ *[\d.]+,\d\] SBE: .*\n')
+LATE = rb'\[ *[\d.]+,\d\] (SBE: .*|Spent \d+ msecs in OPAL call \d+!\r?)\n'
 
 
 def need(*paths):
@@ -63,12 +63,12 @@ def in_guest(script, name='arm', hear=None, **options):
     ui.write(path, f'#!/bin/sh\n{script}\n')
     in_guest.options = boot.Options(name, run=path, **options)
     try:
-        status = boot.run(in_guest.options, echo, typed=hear is not None, limit=LIMIT)
+        status = boot.run(in_guest.options, echo, typed=hear is not None, limit=LIMIT, drop=LATE)
     except TimeoutError:
         raise AssertionError(f'the script did not end in {LIMIT} s; its last lines: {lines[-9:]}')
     finally:
         path.unlink()
-    return status, LATE.sub('', ''.join(f'{line}\n' for line in lines)).split('\n')[:-1]
+    return status, lines
 
 
 def answer():

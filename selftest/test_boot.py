@@ -100,7 +100,7 @@ class Boot(unittest.TestCase):
     def test_hang(self):
         """no user space in time: one line, after the last 10 console lines and an unended one"""
         done = self.boot('for n in $(seq 30); do echo "<line $n>"; done; printf "login: "\n'
-                         'exec sleep 1000', 'timeout=5')
+                         'exec sleep 1000', 'timeout=15')
         one_line(self, done, 1, 'no user space after', '--timeout')
         shown = [l for l in done.stderr.splitlines() if l.startswith('console:')]
         self.assertEqual(shown, [f'console: <line {n}>' for n in range(21, 31)]

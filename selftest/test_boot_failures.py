@@ -29,7 +29,7 @@ class Failures(unittest.TestCase):
 
     def test_hang(self):
         """a kernel that hangs ends at the deadline, with the last console lines"""
-        error, text = self.fails('--append', 'rdinit=/bin/sleep loglevel=7', '--timeout', '0.5')
+        error, text = self.fails('--append', 'rdinit=/bin/sleep loglevel=7 -- 1000', '--timeout', '0.5')
         self.assertIn('no user space after', error)
 
     def test_bad_qemu_option(self):

@@ -88,7 +88,7 @@ class Everything(Temporary):
             if line != 'wait':
                 return
             [ssh] = re.findall(r'(?m)^pmu: (ssh .*)', said.getvalue())
-            done = subprocess.run([*shlex.split(ssh), 'uname -m; cat /root/single'], timeout=120,
+            done = subprocess.run([*shlex.split(ssh), 'uname -m; cat /root/single'], timeout=600,
                                   stdin=subprocess.DEVNULL, capture_output=True, text=True)
             answers.append(done.stdout or done.stderr)
             # gdb stops the guest when it attaches; D detaches.
@@ -125,6 +125,7 @@ class Recordings(Temporary):
         """perf.data and a trace of rr come out: read on the host, and replayed in another guest"""
         trace, data = self.top / 'trace', self.top / 'perf.data'
         status, lines, _ = self.guest(
+            'echo 0 > /proc/sys/kernel/perf_cpu_time_max_percent\n'
             'perf record -q -e instructions:u -c 74167 -o /root/perf.data shares 500 || exit 8\n'
             'rr record -o /root/trace chaos > /root/said 2> /dev/null; cat /root/said',
             packages=['gdb', 'rr'], gets={'/root/trace': trace, '/root/perf.data': data})

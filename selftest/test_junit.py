@@ -191,7 +191,7 @@ class Status(unittest.TestCase):
         for tap, code, limit, why in (
                 ('1..2/ok 1 - x/not ok 2 - y', '', 60, 'a: y: '),
                 ('1..1/ok 1 - x', 'os.kill(os.getpid(), 9)', 60, 'a: a: error'),
-                ('1..1/ok 1 - x', 'time.sleep(1000)', 5, 'a: a: timeout')):
+                ('1..1/ok 1 - x', 'time.sleep(1000)', 15, 'a: a: timeout')):
             done, cases = self.outcome([('a', tap, 'unit', limit)], TOY=code)
             self.assertEqual(done.returncode, 1)
             self.assertEqual(sorted(cases.values()), ['failure', 'passed'])

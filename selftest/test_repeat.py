@@ -41,7 +41,7 @@ cpus /tmp/slots
             # A console that is shared with the monitor is not replayed.
             boots = [run(self.script + self.slots, PRECISE, smp='1', append='norandmaps', args=[
                 '-icount', f'shift=1,rr={what},rrfile={folder}/log', '-monitor', 'none',
-                '-serial', 'stdio']) for what in ('record', 'replay')]
+                '-serial', 'stdio'], timeout=1200) for what in ('record', 'replay')]
         self.check(*boots)
         self.assertEqual(len(json_counts(boots[0]['programs'])), 10, boots[0]['programs'])
         self.assertTrue(samples(boots[0]['slots']), boots[0]['slots'])

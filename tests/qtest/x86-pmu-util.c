@@ -16,7 +16,7 @@
 #define MACHINE     "-M q35 -m 16 -nodefaults -no-user-config"
 
 /* Far more than any case takes, for slow hosts */
-#define TIMEOUT_S   120
+#define TIMEOUT_S   600
 
 static const struct {
     const char *path;
@@ -365,7 +365,7 @@ char *guest_refusal(const char *args, const char *stream)
     int status;
 
     line = g_strdup_printf("timeout %d %s " MACHINE " -display none -bios %s "
-                           "%s -S -incoming file:%s -accel tcg", TIMEOUT_S / 6,
+                           "%s -S -incoming file:%s -accel tcg", TIMEOUT_S / 5,
                            getenv("QTEST_QEMU_BINARY"), image_file, args,
                            stream);
     g_assert(g_shell_parse_argv(line, NULL, &argv, NULL));

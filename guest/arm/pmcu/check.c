@@ -103,7 +103,9 @@ static void look_at(const Pmcu *p, const Run *run, const uint8_t *record, unsign
         seen.unequal += cycles != first_cycles;
         seen.cid1 += record_cid(p, record, 1, slot) != 0;
         seen.cid2 += record_cid(p, record, 2, slot) != 0;
-        seen.wrong_sum += sum != cycles;
+        /* Before PMUv3p5, only the cycle counter has 64 bits */
+        seen.wrong_sum += cycles >> 32 ? (uint32_t)sum != (uint32_t)cycles
+                                       : sum != cycles;
         cpus[p->die][slot].online = true;
         cpus[p->die][slot].busy = loader;
         if (opt.user_kernel) {
