@@ -173,6 +173,8 @@ def cmd_topdown(opt):
 
 
 def cmd_set(opt):
+    if opt.events is not None and opt.settings:
+        opt.error('--events goes without settings')
     with ui.scratch('set-') as scratch, monitor.of_guest(opt.guest) as qmp:
         target = steer.Guest(qmp, scratch)
         if opt.events is not None:

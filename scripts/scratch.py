@@ -30,6 +30,8 @@ def git(*args, cwd=None, data=None, check=True, index=None, work=None, env=()):
     if work:
         where.append(f'--work-tree={work}')
     env = dict(ENV, **dict(env), **({'GIT_INDEX_FILE': str(index)} if index else {}))
+    if index:       # HOME/lock is held: only a git that was killed has left its lock
+        index.with_name(f'{index.name}.lock').unlink(missing_ok=True)
     cmd = ['git', *CONFIG, *where, *map(str, args)]
     done = subprocess.run(cmd, input=data, capture_output=True, env=env)
     if check and done.returncode:

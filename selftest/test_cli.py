@@ -54,7 +54,7 @@ class Arguments(unittest.TestCase):
                      'bench --rounds 0', 'test --suite nope',
                      'pnor', 'pnor -o x', 'pnor --catalog 0x4e0200=x', 'pnor --base x',
                      'pnor --list x --catalog 0x4e0200=x', 'pnor --list x --base x',
-                     'pnor --list x -o x',
+                     'pnor --list x -o x', 'set --events x faults=',
                      'boot arm --initrd-add x', 'boot arm --initrd-add x=relative',
                      'boot arm --initrd-add =/x', 'boot arm --initrd-add x=/', 'boot arm',
                      'boot arm --with', 'boot x86 --shell --junit x', 'topdown',

@@ -198,6 +198,7 @@ class Prepare(fixtures.TreeTest):
         write(self.project.root, {'hw/misc/new.c': 'int newer;\n'})
         gitdir = self.project.build / 'qemu.git/worktrees/stage'
         write(gitdir, {'index.lock': '', 'rebase-apply/next': '1\n', 'rebase-apply/last': '1\n',
-                       'rebase-apply/applying': ''})
+                       'rebase-apply/applying': '',
+                       '../../index-overlay.lock': ''})
         self.prepare()
         self.assertEqual((self.src / 'hw/misc/new.c').read_text(), 'int newer;\n')

@@ -113,6 +113,8 @@ uint64_t ppc_count_read(PowerPCCPU *cpu, unsigned domain, unsigned lane);
  * @run_ns: the part of it with CTRL[RUN] set
  *
  * All but @insns never decrease, and @run_ns is at most @busy_ns.
+ *
+ * Not migrated: it is what somebody sees who looks.
  */
 typedef struct PPCCounts {
     uint64_t insns[PPC_COUNT_DOMAINS][PPC_COUNT_LANES];
