@@ -183,7 +183,7 @@ class Console:
             self.buffer += data or b'\n' * bool(self.buffer)       # the last line may be unended
             if self.drop:
                 self.buffer = re.sub(self.drop, b'', self.buffer)
-            if not self.buffer:
+            if not self.buffer and not data:
                 raise StopIteration
         line, _, self.buffer = self.buffer.partition(b'\n')
         self.tail.append(line.replace(b'\r', b''))

@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import os
 import pathlib
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from unittest import mock
 import boot
 import exchange
 import fixtures
+import functional
 import kernels
 import snapshot
 import ui
@@ -225,6 +227,18 @@ class Boot(unittest.TestCase):
             self.assertEqual(done.stderr, f'pmu: {text.format(port)}\n')
             self.assertEqual('nokaslr' in found[found.index('-append') + 1].split(),
                              'symbols=1' in words)
+
+
+class Messages(unittest.TestCase):
+    def test_drop(self):
+        """what firmware says in the middle of a line, or alone, is no part of the console"""
+        parts = (r'one\r\n', r'[ 1.25,4] SBE: late\r\n', 'tw[ 2.5,4] SBE: la',
+                 r'te again\r\no\r\nthree', r'[   66.40,4] Spent 1783 msecs in OPAL call 1!\n')
+        script = '; sleep 0.1; '.join(f"printf '{part}'" for part in parts)
+        with open(os.devnull, 'w') as log, subprocess.Popen(
+                ['sh', '-c', script], stdout=subprocess.PIPE) as child:
+            found = list(boot.Console(child, log, functional.LATE))
+        self.assertEqual(found, [b'one', b'two', b'three'])
 
 
 class Inside(unittest.TestCase):
