@@ -125,6 +125,27 @@ static void test_difference(void)
     run_one(GUEST_CASE(td_difference), SAPPHIRE, SAPPHIRE_CONFIG);
 }
 
+static void test_zero(void)
+{
+    g_autofree char *file = NULL;
+    g_autofree char *args = NULL;
+    g_autofree char *text = NULL;
+    unsigned deadlines = 0;
+    int fd = g_file_open_tmp("x86-pmu-XXXXXX", &file, NULL);
+
+    g_assert_cmpint(fd, >=, 0);
+    close(fd);
+    args = g_strdup_printf(ICELAKE " -trace x86_pmu_deadline -D %s", file);
+    run_one(GUEST_CASE(td_zero), args, ICELAKE_CONFIG);
+    g_assert_true(g_file_get_contents(file, &text, NULL, NULL));
+    unlink(file);
+    for (char *at = text; (at = strstr(at, "x86_pmu_deadline")); at++) {
+        deadlines++;
+    }
+    /* Not after each of 1,600 branches */
+    g_assert_cmpuint(deadlines, <, 100);
+}
+
 static void test_default_limit(void)
 {
     run_one(GUEST_CASE(td_default_limit), SAPPHIRE, SAPPHIRE_CONFIG);
@@ -1092,6 +1113,7 @@ int main(int argc, char **argv)
     qtest_add_func("x86-topdown/rule-5/default-limit", test_default_limit);
     qtest_add_func("x86-topdown/random", test_random);
     qtest_add_func("x86-topdown/events/difference", test_difference);
+    qtest_add_func("x86-topdown/events/zero", test_zero);
 
     for (int i = 0; i < ARRAY_SIZE(mixes); i++) {
         g_autofree char *path = g_strdup_printf("x86-topdown/pinned/mix/%d",

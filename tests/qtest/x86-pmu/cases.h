@@ -118,6 +118,7 @@
     X(td_reset_values, "registers/after-reset", CASE_MANUAL)                \
     X(td_no_metrics, "registers/no-metrics", CASE_MANUAL)                   \
     X(td_difference, "events/difference", CASE_MANUAL)                      \
+    X(td_zero, "events/zero", CASE_MANUAL)                                  \
     X(td_fill, "registers/fill", CASE_MANUAL)                               \
     X(td_filled, "registers/filled", CASE_MANUAL)                           \
     X(td_default_limit, "overflow/default-limit", CASE_MANUAL)              \

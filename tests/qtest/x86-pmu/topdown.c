@@ -1743,6 +1743,20 @@ static void case_td_models(void)
     }
 }
 
+/* An event that is always 0 has no deadline, however near its overflow is. */
+static void case_td_zero(void)
+{
+    unsigned i;
+
+    start(0);
+    program(0, 0x0e85 | EVTSEL_OS | EVTSEL_INT);
+    wrmsr(MSR_A_PMC(0), negative(2));
+    for (i = 0; i < 200; i++) {
+        BLOCK(taken)->run();
+    }
+    check("walks", NO_STEP, rdmsr(MSR_PMC(0)), negative(2));
+}
+
 /*
  * Branches that are not taken are all without those that are. These were
  * counted alone before, in a CPU that has counted nothing else.

@@ -1003,12 +1003,45 @@ int64_t x86_pmu_units_of(X86CPU *cpu, uint64_t quarters)
            MAX(units, x86_pmu_precise_units(cpu, quarters)) : units;
 }
 
+/* Is the event 0 for ever with this model? */
+static bool x86_pmu_event_is_zero(X86CPU *cpu, const PMUEvent *e)
+{
+    X86PMUModel model = cpu->pmu->model;
+
+    if (e->source != SOURCE_FORMULA) {
+        /* TCG has no AVX-512, so that its events have no lanes */
+        return e->source == SOURCE_NONE ||
+               (e->source == SOURCE_FP && !e->index);
+    }
+    switch (e->index) {
+    case ITLB_HITS:
+    case ITLB_WALKS:
+    case ITLB_CYCLES:
+    case CYCLES_RESTEER:
+    case MISPREDICTED_RET:
+    case MISPREDICTED_INDIRECT:
+        return model != X86_PMU_PRECISE;
+    case CYCLES_ICACHE:
+    case CODE_MISSES:
+        return model == X86_PMU_STATIC;
+    case CYCLES_DIVIDE:
+    case CYCLES_PAUSE:
+    case CYCLES_UNKNOWN_BRANCH:
+    case BACLEARS:
+        return model == X86_PMU_PINNED;
+    default:
+        return false;
+    }
+}
+
 int64_t x86_pmu_event_units(X86CPU *cpu, const PMUEvent *e, uint64_t n,
                             uint64_t rest)
 {
-    switch (e->source) {
-    case SOURCE_NONE:
+    if (x86_pmu_event_is_zero(cpu, e)) {
+        /* perf samples it with short periods, as it does not see any */
         return INSN_COUNT_NEVER;
+    }
+    switch (e->source) {
     case SOURCE_TOTAL:
         return n * X86_COUNT_INSN_SLOTS;
     case SOURCE_BRANCH:
