@@ -202,11 +202,11 @@ void ppc_count_peek(PowerPCCPU *cpu, PPCCounts *counts)
             for (l = 0; l < PPC_COUNT_LANES; l++) {
                 uint64_t base = c->base[d][l];
 
-                counts->insns[d][l] = c->on ? total[d][l] - base : base;
+                counts->lane[d][l] = c->on ? total[d][l] - base : base;
             }
             run_insns[d] = qatomic_read_u64(&c->run_insns[d]);
             if (qatomic_read(&c->running[PPC_COUNT_RUN])) {
-                run_insns[d] += counts->insns[d][PPC_COUNT_INSNS] -
+                run_insns[d] += counts->lane[d][PPC_COUNT_INSNS] -
                                 qatomic_read_u64(&c->run_from[d]);
             }
         }
@@ -338,7 +338,7 @@ static void ppc_count_get_all(Object *obj, Visitor *v, const char *name,
     ppc_count_peek(cpu, &counts);
     for (d = 0; d < PPC_COUNT_DOMAINS; d++) {
         for (l = 0; l < PPC_COUNT_LANES; l++) {
-            QAPI_LIST_APPEND(tail, counts.insns[d][l]);
+            QAPI_LIST_APPEND(tail, counts.lane[d][l]);
         }
     }
     QAPI_LIST_APPEND(tail, counts.busy_ns);

@@ -104,7 +104,7 @@ uint64_t ppc_count_read(PowerPCCPU *cpu, unsigned domain, unsigned lane);
 
 /**
  * PPCCounts: what a thread has counted, all at one moment
- * @insns: each lane of each domain
+ * @lane: each lane of each domain
  * @run_insns: instructions that started with CTRL[RUN] set ("with the run
  *             latch"), in each domain
  * @busy_ns: virtual time for which the thread counted and was not halted. With
@@ -112,12 +112,12 @@ uint64_t ppc_count_read(PowerPCCPU *cpu, unsigned domain, unsigned lane);
  *           halted.
  * @run_ns: the part of it with CTRL[RUN] set
  *
- * All but @insns never decrease, and @run_ns is at most @busy_ns.
+ * All but @lane never decrease, and @run_ns is at most @busy_ns.
  *
  * Not migrated: it is what somebody sees who looks.
  */
 typedef struct PPCCounts {
-    uint64_t insns[PPC_COUNT_DOMAINS][PPC_COUNT_LANES];
+    uint64_t lane[PPC_COUNT_DOMAINS][PPC_COUNT_LANES];
     uint64_t run_insns[PPC_COUNT_DOMAINS];
     int64_t busy_ns;
     int64_t run_ns;

@@ -273,9 +273,9 @@ static void thread_totals(PowerPCCPU *cpu, uint64_t *total)
         total[PNV_IMC_RUN_NS] = counts.run_ns;
         for (d = 0; d < PPC_COUNT_DOMAINS; d++) {
             total[PNV_IMC_RUN_INSNS + d] = counts.run_insns[d];
-            total[PNV_IMC_INSNS + d] = counts.insns[d][PPC_COUNT_INSNS];
+            total[PNV_IMC_INSNS + d] = counts.lane[d][PPC_COUNT_INSNS];
             for (i = PPC_COUNT_LARX; i < ARRAY_SIZE(lane); i++) {
-                total[lane[i]] += counts.insns[d][i];
+                total[lane[i]] += counts.lane[d][i];
             }
         }
     }

@@ -26,8 +26,8 @@
  * executed. The next window counts these instructions. All counters of a CPU
  * start at the same instruction, and stop at the same one, but for a few blocks
  * that it executes within the nanoseconds in which they are read. An agent that
- * holds the counts of all CPUs at one time (arm_pmu_ext_hold())
- * has them of the same moment as the cycles, too.
+ * holds the counts of all CPUs at one time (arm_pmu_ext_hold()) has them of the
+ * same moment as the cycles, too.
  *
  * Reference: Arm Architecture Reference Manual for A-profile (DDI 0487),
  * "The Performance Monitors Extension" and "Performance Monitors external
