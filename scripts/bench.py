@@ -243,8 +243,8 @@ def compare(rounds, title, reference, wanted):
     try:
         with ui.Step(f'benchmark {title}') as step:
             for done, config in enumerate(wanted * rounds):
-                step.update(f'(round {done // len(wanted) + 1} of {rounds}: {config.name}'
-                            f'{time_left(durations, done, wanted * rounds)})')
+                step.detail = (f'(round {done // len(wanted) + 1} of {rounds}: {config.name}'
+                               f'{time_left(durations, done, wanted * rounds)})')
                 start = time.monotonic()
                 found = pairs(
                     dataclasses.replace(config, command=config.command.format(

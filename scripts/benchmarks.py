@@ -167,8 +167,9 @@ def selected(names, only):
             if name in names and (not only or {*only} & {*known.get(name, ())})]
 
 
-def run(names, rounds, only):
-    names = selected(names, only)
+def cmd_bench(opt):
+    only = [name for name in opt.only.split(',') if name]
+    names = selected(opt.names, only)
     guests = [name for name in names if name in GUESTS]
     graph('qemu', *['stock'] * bool(guests), *(f'guest-{name}' for name in guests),
           *['plugins'] * ('x86' in guests and (not only or 'plugin' in only)))
@@ -177,7 +178,7 @@ def run(names, rounds, only):
     for name in guests:
         for title, reference, wanted in GUESTS[name]():
             if wanted := select(wanted, only):
-                compare(rounds, title, reference, wanted)
+                compare(opt.rounds, title, reference, wanted)
     for row, measure in OTHERS.items() if 'power' in guests else ():
         if not only or row in only:
             measure()

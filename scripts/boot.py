@@ -274,8 +274,7 @@ def run(opt, echo=show, typed=False, limit=0, drop=b''):
 
 def boot(console, opt, messages):
     """Follow the console up to user space."""
-    with ui.Step(f'boot the {opt.arch} guest') as step:
-        step.update('(starting QEMU)')
+    with ui.Step(f'boot the {opt.arch} guest', '(starting QEMU)') as step:
         console.deadline = time.monotonic() + opt.timeout
         try:
             for line in console:
@@ -287,7 +286,7 @@ def boot(console, opt, messages):
                                           'is it a kernel for this machine?')
                 for pattern, phase in PHASES:
                     if re.search(pattern, line):
-                        step.update(f'({phase})')
+                        step.detail = f'({phase})'
         except TimeoutError:
             raise console.failure(f'no user space after {opt.timeout:.0f} s',
                                   'look at the console lines above, or give a longer --timeout')

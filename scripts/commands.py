@@ -11,13 +11,10 @@ import subprocess
 import sys
 
 import base
-import benchmarks
 import boot
 import count
 import coverage
 import demo
-import doctor
-import export
 import fuzz
 import guest
 import junit
@@ -25,7 +22,6 @@ import kernels
 import module
 import monitor
 import qemu
-import rebase
 import records
 import steer
 import testing
@@ -33,7 +29,12 @@ import topdown
 import tree
 import ui
 import verify
+from benchmarks import cmd_bench
+from doctor import cmd_doctor
+from export import cmd_export, refuse_if_edited
 from graph import graph
+from rebase import cmd_rebase
+from steer import cmd_watch
 
 
 def cmd_prepare(opt):
@@ -52,14 +53,6 @@ def cmd_build(opt):
 def cmd_install(opt):
     graph('qemu')
     print(qemu.install(opt.prefix))
-
-
-def cmd_export(opt):
-    export.export(opt.patch, opt.new_patch)
-
-
-def cmd_rebase(opt):
-    rebase.rebase(opt.qemu_src, opt.go_on, opt.discard)
 
 
 def cmd_verify(opt):
@@ -187,10 +180,6 @@ def cmd_set(opt):
             steer.show(target)
 
 
-def cmd_watch(opt):
-    steer.watch(opt.guest, opt.interval, opt.count, opt.only)
-
-
 def cmd_count(opt):
     if not opt.args:
         opt.error('no PROGRAM behind --')
@@ -250,18 +239,10 @@ def cmd_test(opt):
     return status
 
 
-def cmd_bench(opt):
-    benchmarks.run(opt.names, opt.rounds, [name for name in opt.only.split(',') if name])
-
-
 def cmd_fuzz(opt):
     names = fuzz.selected(opt.names)
     graph(fuzz.KIND)
     return fuzz.run(names, opt.time, opt.keep)
-
-
-def cmd_doctor(opt):
-    return doctor.report()
 
 
 def cmd_clean(opt):
@@ -269,7 +250,7 @@ def cmd_clean(opt):
         raise ui.Fail(f'{ui.show(ui.HOME)} had files before pmu used it (it has no '
                       f'{ui.MARK.name})', 'remove the files of pmu by hand')
     if not opt.force:
-        export.refuse_if_edited()
+        refuse_if_edited()
     for folder in [ui.BUILD] + [ui.CACHE] * opt.downloads:
         if folder.exists():
             print(f'removing {ui.show(folder)}', flush=True)

@@ -13,7 +13,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import time
 
 import ui
@@ -36,8 +35,7 @@ NO_INDEXES = ['-o', 'Acquire::IndexTargets::deb::Packages::DefaultEnabled=false'
 
 def host_archive(folder='/etc/apt'):
     """The address of the Debian archive that this host itself uses."""
-    out = subprocess.run(['apt-get', 'update', '--print-uris', '-o', f'Dir::Etc={folder}'],
-                         capture_output=True, text=True, check=False).stdout
+    out = ui.output(['apt-get', 'update', '--print-uris', '-o', f'Dir::Etc={folder}'])
     found = [uri for uri in re.findall(r"(?m)^'(\S+)/dists/[a-z]+/main/binary-all/", out)
              if 'security' not in uri]
     if not found:
@@ -67,8 +65,8 @@ class Apt:
         for sub in ('lists/partial', 'archives/partial'):
             (self.dir / sub).mkdir(parents=True, exist_ok=True)
         ui.write(self.dir / 'status', '')
-        host = subprocess.run(['apt-config', 'dump'], capture_output=True, text=True).stdout
-        keep = [l for l in host.splitlines() if re.match(r'Acquire::(?!IndexTargets|Languages)', l)]
+        keep = [l for l in ui.output(['apt-config', 'dump']).splitlines()
+                if re.match(r'Acquire::(?!IndexTargets|Languages)', l)]
         user = 'root' if os.getuid() == 0 else ''
         ui.write(self.dir / 'apt.conf', '\n'.join(keep + [
             f'Dir::State "{self.dir}";', f'Dir::State::lists "{self.dir}/lists";',
@@ -170,8 +168,7 @@ class Apt:
 
     def _cache(self, *args):
         self.update()
-        return subprocess.run(['apt-cache', *args], env=self.env, capture_output=True,
-                              text=True).stdout
+        return ui.output(['apt-cache', *args], env=self.env)
 
     def dependencies(self, package, pattern):
         """The dependencies of a package whose names match."""

@@ -6,7 +6,6 @@
 import os
 import platform
 import shutil
-import subprocess
 
 import debian
 import ui
@@ -15,14 +14,13 @@ ROOM = {ui.BUILD: 6, ui.CACHE: 2}       # GB that a complete build and its downl
 
 
 def missing_packages(wanted):
-    out = subprocess.run(['dpkg-query', '-W', '-f', '${Package} ${Status}\n', *wanted],
-                         capture_output=True, text=True).stdout
+    out = ui.output(['dpkg-query', '-W', '-f', '${Package} ${Status}\n', *wanted])
     have = {l.split()[0] for l in out.splitlines() if l.endswith(' install ok installed')}
     return [p for p in wanted if p not in have]
 
 
 def size(path):
-    out = subprocess.run(['du', '-sk', path], capture_output=True, text=True).stdout
+    out = ui.output(['du', '-sk', path])
     return int(out.split()[0]) / 1e6 if out else 0
 
 
@@ -61,7 +59,7 @@ def checks():
         'use a larger machine'
 
 
-def report():
+def cmd_doctor(_):
     bad = 0
     for what, problem, remedy in checks():
         bad += bool(problem)

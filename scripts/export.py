@@ -4,7 +4,6 @@
 """`pmu export`."""
 
 import os
-import subprocess
 
 import base
 import tree
@@ -170,15 +169,15 @@ def write_patches(first, tip):
     return len(fresh)
 
 
-def export(patch=None, new_patch=None):
+def cmd_export(opt):
     now = prepared()
-    if new_patch and ui.BASE:
+    if opt.new_patch and ui.BASE:
         raise ui.Fail('--new-patch is for the first base', 'add the patch there')
     with ui.lock(ui.HOME / 'lock', 'the source'):
         if tree.stamp(now['base']) != now['stamp']:
             raise ui.Fail('the overlay or patches/ changed since the source was prepared',
                           'undo that (git stash), export, and merge')
-        first, tip, files = rewrite(now, patch, new_patch)
+        first, tip, files = rewrite(now, opt.patch, opt.new_patch)
         with ui.uninterrupted():
             count = write_patches(first, tip)
             for old in set(tree.overlay_files()) - set(files):
@@ -189,8 +188,7 @@ def export(patch=None, new_patch=None):
             git('reset', '-q', tip, cwd=SRC)
             tree.write_state(now['base'], tip, now['version'], now['source'])
     roots = [r for r in (*tree.OVERLAY_ROOTS, 'patches') if (ui.ROOT / r).exists()]
-    changed = subprocess.run(['git', '-C', ui.ROOT, 'status', '--short', '-uall', '--', *roots],
-                             capture_output=True, text=True).stdout
+    changed = ui.output(['git', '-C', ui.ROOT, 'status', '--short', '-uall', '--', *roots])
     print(changed, end='')
     ui.say(f'{count} patches{ui.BASE and f" of QEMU {ui.BASE}"} and {len(files)} new files; '
            f'{len(changed.splitlines())} files differ from the last commit')

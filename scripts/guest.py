@@ -14,7 +14,6 @@ import pathlib
 import re
 import shlex
 import stat
-import subprocess
 from dataclasses import dataclass
 
 import debian
@@ -50,8 +49,7 @@ ARCHES = {a.name: a for a in (
 
 def elf_needs(path):
     """(interpreter, needed libraries) of an ELF file of any architecture."""
-    out = subprocess.run(['readelf', '-dlW', path], capture_output=True, text=True,
-                         env=dict(os.environ, LC_ALL='C')).stdout
+    out = ui.output(['readelf', '-dlW', path], env=dict(os.environ, LC_ALL='C'))
     interpreter = re.search(r'program interpreter: (\S+)\]', out)
     return (interpreter[1] if interpreter else None,
             re.findall(r'\(NEEDED\).*\[(.+)\]', out))

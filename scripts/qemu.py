@@ -161,7 +161,7 @@ def build(kind='qemu', qemu_src=None):
         with ui.Step(f'build QEMU {now["version"]} ({kind})') as step:
             def progress(line):
                 if match := re.match(r'\[(\d+/\d+)\]', line):
-                    step.update(match[1])
+                    step.detail = match[1]
             ui.run(['ninja', *goals(kind)], f'build-{kind}.log', 'building QEMU',
                    'mend it and run it again', cwd=folder(kind), env=environment(kind),
                    on_line=progress)

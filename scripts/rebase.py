@@ -83,12 +83,12 @@ def conflict(patch, out):
                   f"then './pmu rebase --base {ui.BASE} --continue'", ui.LOGS / 'am.log')
 
 
-def rebase(qemu_src, go_on, discard):
+def cmd_rebase(opt):
     if not ui.BASE:
         raise ui.Fail('the series is written for the first base', 'name a later one: --base',
                       status=2)
     with ui.lock(ui.HOME / 'lock', 'the source'):
-        now, good, out = resume() if go_on else start(qemu_src, discard)
+        now, good, out = resume() if opt.go_on else start(opt.qemu_src, opt.discard)
         if not good:
             conflict(now['patches'][stopped_at() or 0], out)
         for name in not_needed(now):

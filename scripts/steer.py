@@ -223,23 +223,23 @@ def table(now, before, seconds):
         yield f'{row.where:18} {row.name:44} {value:>20} {rate:>16}  {row.state}'.rstrip()
 
 
-def watch(name, interval, count, only=''):
-    """Print tables until the guest ends, or `count` of them; on a terminal, in one place."""
-    before, start, number = [], 0, 0
+def cmd_watch(opt):
+    """Print tables until the guest ends, or as many as wanted; on a terminal, in one place."""
+    before, start, number, name = [], 0, 0, opt.guest
     with ui.scratch('watch-') as scratch:
         while True:
             with monitor.of_guest(name) as qmp:
                 guest = Guest(qmp, scratch)
                 name = name or monitor.running()[0]
                 now, then = list(rows(guest)), time.monotonic()
-            now = [row for row in now if only.lower() in f'{row.where} {row.name}'.lower()]
+            now = [row for row in now if opt.only.lower() in f'{row.where} {row.name}'.lower()]
             if sys.stdout.isatty():
                 print('\033[H\033[2J', end='')
             print(*table(now, before, then - start), sep='\n', flush=True)
             before, start, number = now, then, number + 1
-            if number == count:
+            if number == opt.count:
                 return
-            time.sleep(interval)
+            time.sleep(opt.interval)
             if name not in monitor.running():
                 return
             print()

@@ -20,8 +20,6 @@ import threading
 import time
 import traceback
 
-import signals
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HOME, CACHE = (pathlib.Path(os.path.realpath(path)) for path in (
     os.environ.get('QEMU_PMU_BUILD') or ROOT / 'build',
@@ -87,9 +85,6 @@ class Step:
         self.thread.start()
         return self
 
-    def update(self, detail):
-        self.detail = str(detail)
-
     def elapsed(self):
         return time.monotonic() - self.start
 
@@ -135,7 +130,7 @@ def run(cmd, log=None, what=None, hint=None, on_line=None, **kw):
             contextlib.ExitStack() as stack:
         print('$', shlex.join(cmd), file=out)
         try:
-            with signals.hold():
+            with held():
                 child = stack.enter_context(subprocess.Popen(
                     cmd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT, text=True, errors='replace',
@@ -151,6 +146,12 @@ def run(cmd, log=None, what=None, hint=None, on_line=None, **kw):
         if child.wait():
             raise Fail(f'{what} failed: {blame(lines)}', hint, path)
     return lines
+
+
+def output(cmd, **kw):
+    """What a command prints, whatever its exit status."""
+    return subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                          **kw).stdout
 
 
 def call(cmd, **kw):
@@ -172,6 +173,21 @@ def blame(lines):
         if found:
             return found[-1].strip()
     return 'it said nothing'
+
+
+@contextlib.contextmanager
+def held():
+    """Let Ctrl-C and SIGTERM wait for the block's end, which sees to it that a child is ended."""
+    found = []
+    handlers = {number: signal.signal(number, lambda number, _: found.append(number))
+                for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for number in found:
+            signal.raise_signal(number)
 
 
 def stop(child):
@@ -264,14 +280,11 @@ def write(path, text):
         raise Fail(f'{path} is a folder', 'give the name of a file')
     if path.exists() and not path.is_file():
         path.write_bytes(data)      # a device or a pipe, which a file must not replace
-        return True
-    if path.is_file() and path.read_bytes() == data:
-        return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + '.part')
-    part.write_bytes(data)
-    part.replace(path)
-    return True
+    elif not path.exists() or path.read_bytes() != data:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(path.name + '.part')
+        part.write_bytes(data)
+        part.replace(path)
 
 
 def main(function):
@@ -283,21 +296,15 @@ def main(function):
             status = function(sys.argv[1:]) or 0
         except SystemExit as end:
             status = end.code
-        try:
-            sys.stdout.flush()
-        except OSError:                   # or Python tries again, and complains, when it ends
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise
-        sys.exit(status)
+        sys.stdout.flush()
     except Fail as fail:
         print(f'pmu: error: {fail}', file=sys.stderr)
-        sys.exit(fail.status)
+        status = fail.status
     except KeyboardInterrupt:
         print('\npmu: interrupted; run the same command again to go on', file=sys.stderr)
-        sys.exit(130)
+        status = 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)                     # as a program that the signal ended
+        status = 141                      # as a program that the signal ended
     except OSError as error:
         hint = {errno.ENOSPC: "free some space ('./pmu doctor' shows where it goes), "
                               'then run it again',
@@ -305,11 +312,14 @@ def main(function):
                 errno.EROFS: ELSEWHERE}
         print(f'pmu: error: {error.filename or "write"}: {error.strerror or error}'
               f'; {hint.get(error.errno, "run it again after mending that")}', file=sys.stderr)
-        sys.exit(1)
+        status = 1
     except Exception as error:            # a bug of ours: keep the traceback, spare the user
         log = LOGS / 'crash.log'
         with contextlib.suppress(OSError):
             write(log, traceback.format_exc())
         print(f'pmu: error: internal error: {error!r} (log: {show(log)})'
               '; please report it with that log, to whom MAINTAINERS says', file=sys.stderr)
-        sys.exit(1)
+        status = 1
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    os._exit(status)                      # or Python tries again, and complains

@@ -148,7 +148,7 @@ class Runner:
                 if not build(*(goal for test in new for goal in goals(*test))):
                     raise ui.Fail('the tests do not compile', "see './pmu build'")
                 for test in new:
-                    step.update(test[1])
+                    step.detail = test[1]
                     self.tests[test] = measured(*test)
         return [self.tests[test] for test in tests]
 

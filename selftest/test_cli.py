@@ -175,7 +175,7 @@ class Trouble(TreeTest):
     def test_bug(self):
         """a bug of ours is one line, and its traceback is in the log that the line names"""
         with open(self.project.root / 'scripts/export.py', 'a') as script:
-            script.write('\n\ndef export(*_):\n    return {}["no such key"]\n')
+            script.write('\n\ndef cmd_export(_):\n    return {}["no such key"]\n')
         one_line(self, self.export(), 1, 'internal error', 'no such key', 'logs/crash.log')
         self.assertIn('Traceback', (self.project.build / 'logs/crash.log').read_text())
 
