@@ -23,13 +23,6 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, allow_abbrev=False, formatter_class=lambda prog:
                          argparse.HelpFormatter(prog, max_help_position=30, width=79), **kw)
 
-    def parse_known_args(self, args=None, namespace=None):
-        # Each command reports its own unknown options, with its own --help.
-        found, unknown = super().parse_known_args(args, namespace)
-        if unknown:
-            self.error(f'unrecognized arguments: {" ".join(unknown)}')
-        return found, unknown
-
     def error(self, message):
         message = re.sub('^argument .*?: (?=--)', '', message)      # it names the option itself
         print(f"pmu: error: {message}; see '{self.prog} --help'", file=sys.stderr)
@@ -143,11 +136,10 @@ MORE = {        # arguments of add_argument() that commands.ini does not have
     'set --events': {'default': None},          # not the same as '', which all events have
     'test --suite': {'choices': ('unit', 'patches', 'qtest', 'functional', 'browser', 'lava')},
     'test -k': {'dest': 'only'},
-    'topdown words': {'help': argparse.SUPPRESS},
     'watch --count': {'type': positive(int), 'default': None},
     'watch --interval': {'type': positive(float)},
 }
-EXCLUSIVE = ('export --patch', 'export --new-patch', 'rebase --continue', 'rebase --discard')
+EXCLUSIVE = {'export': ('--patch', '--new-patch'), 'rebase': ('--continue', '--discard')}
 
 
 def add(sub, group, section, key, text):
@@ -157,19 +149,19 @@ def add(sub, group, section, key, text):
     names = [name.strip(',') for name in names]
     many, name = names[0].endswith('*'), names[0].rstrip('*?')
     dashes = name.startswith('-')
-    kw = {'help': text.format(cache=ui.CACHE)}
+    kw = {'help': text.format(cache=ui.CACHE) or argparse.SUPPRESS}
     if not metavar:
         kw['action'] = 'store_true'
     else:
-        kw.update(metavar=metavar, default=[] if many else default if dashes else None)
-        if re.fullmatch('[a-z0-9|]+', metavar):
+        kw.update(metavar=metavar, default=None if not dashes else [] if many else default)
+        if re.fullmatch(r'[a-z0-9_|]+', metavar):
             kw['choices'] = metavar.split('|')
         if many and dashes:
             kw['action'] = 'append'
         elif not dashes and names[0] != name:
             kw['nargs'] = names[0][-1]
     where = f'{section} {name}'
-    (group if where in EXCLUSIVE else sub).add_argument(
+    (group if name in EXCLUSIVE.get(section, ()) else sub).add_argument(
         name, *names[1:], **{**kw, **MORE.get(where, {})})
 
 
@@ -190,14 +182,15 @@ def parser():
         summary = lines.pop('summary')
         sub = commands.add_parser(
             command, help=summary, description=f'{summary[0].upper()}{summary[1:]}.',
-            usage=f'pmu {command} {lines.pop("usage", "")}'.strip(), epilog=lines.pop('epilog', ''))
+            usage=f'pmu {command} {lines.pop("usage")}' if 'usage' in lines else None,
+            epilog=lines.pop('epilog', ''))
         sub.set_defaults(args=[], error=sub.error)
         if command not in NO_BASE:
             names = list(bases())
             sub.add_argument('--base', metavar='NAME', choices=names, dest='qemu_base',
                              default=ui.BASE or names[0],
                              help=f'the QEMU release: {" or ".join(names)} (default: {names[0]})')
-        group = sub.add_mutually_exclusive_group()
+        group = sub.add_mutually_exclusive_group() if command in EXCLUSIVE else sub
         for key, text in lines.items():
             shared = known[key].items() if key.startswith('+') else ()
             for one in shared or [(key, text)]:

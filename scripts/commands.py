@@ -240,9 +240,8 @@ def cmd_test(opt):
 
 
 def cmd_fuzz(opt):
-    names = fuzz.selected(opt.names)
     graph(fuzz.KIND)
-    return fuzz.run(names, opt.time, opt.keep)
+    return fuzz.run(list(dict.fromkeys(opt.names or fuzz.TARGETS)), opt.time, opt.keep)
 
 
 def cmd_clean(opt):

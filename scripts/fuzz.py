@@ -120,15 +120,6 @@ def keep(name):
     shutil.make_archive(str(SEEDS / name), 'xztar', kept)
 
 
-def selected(names):
-    """These targets, or all."""
-    for name in names:
-        if name not in TARGETS:
-            raise ui.Fail(f'there is no device {name} to fuzz', f'there are {", ".join(TARGETS)}',
-                          status=2)
-    return list(dict.fromkeys(names)) or list(TARGETS)
-
-
 def run(names, seconds, keep_corpus=False):
     """Fuzz targets side by side; returns an exit status: 1 if something was found."""
     ui.LOGS.mkdir(parents=True, exist_ok=True)

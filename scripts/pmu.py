@@ -17,7 +17,9 @@ def run(argv):
     if not argv or argv[0] == 'help':
         parser().print_help()
         return 0
-    opt = parser().parse_args(argv)
+    opt, unknown = parser().parse_known_args(argv)
+    if unknown:
+        opt.error(f'unrecognized arguments: {" ".join(unknown)}')      # with the command's --help
     opt.args = args
     known = list(bases())
     base = getattr(opt, 'qemu_base', ui.BASE or known[0])
