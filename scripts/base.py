@@ -33,12 +33,6 @@ def base():
 GONE = 77           # exit status if the archive has dropped a release: to meson, a test is skipped
 
 
-def check_version(version, where, wanted):
-    if not re.fullmatch(re.escape(wanted) + r'\.\d+', version):
-        raise ui.Fail(f'{where} is QEMU {version}, but this base is {wanted}.x',
-                      'give --qemu-src a release of that branch, or --base another one')
-
-
 def source_package(name):
     """Fetch the pinned source package of a branch (or a newer point release of it)."""
     known, folder = bases()[name], ui.CACHE / 'source'
@@ -83,30 +77,28 @@ def import_base(qemu_src=None, name=None):
         path = source_package(name)
         ident = path.name.removesuffix('.dsc').replace('~', '-')
     ref = f'refs/tags/base/{ident}'
-    known = git('rev-parse', '-q', '--verify', ref, check=False).stdout.decode().strip()
-    if known and not path.is_dir():
-        version = git('show', f'{known}:VERSION')
-        check_version(version, path, name)
-        return known, version
-
-    ui.need_room(ui.HOME, 800)
-    with ui.scratch('unpack-') as scratch, \
-            ui.Step(f'unpack and import {path.name}'):
-        top = path
-        if not path.is_dir():
-            top = scratch / 's'
-            if path.suffix == '.dsc':
-                cmd = ['dpkg-source', '--no-check', '-x', path, top]
-            else:
-                top.mkdir()
-                cmd = ['tar', '-xf', path, '-C', top, '--strip-components=1']
-            ui.run(cmd, 'unpack.log', f'unpacking {path.name}', 'is it a QEMU source tarball?')
-        if not (top / 'VERSION').is_file() or not (top / 'configure').is_file():
-            raise ui.Fail(f'{path} is not a QEMU source tree (no VERSION and configure)')
-        check_version((top / 'VERSION').read_text().strip(), path, name)
-        index = REPO / f'index-{ident}'
-        git('add', '-Af', '--', '.', *(f':!/{n}' for n in NOT_IMPORTED), index=index, work=top)
-        tree = git('write-tree', index=index)
-    commit = git('commit-tree', tree, '-m', f'QEMU source {ident}')
-    git('update-ref', ref, commit)
-    return commit, git('show', f'{commit}:VERSION')
+    commit = git('rev-parse', '-q', '--verify', ref, check=False).stdout.decode().strip()
+    if not commit or path.is_dir():
+        ui.need_room(ui.HOME, 800)
+        with ui.scratch('unpack-') as scratch, ui.Step(f'unpack and import {path.name}'):
+            top = path
+            if not path.is_dir():
+                top = scratch / 's'
+                if path.suffix == '.dsc':
+                    cmd = ['dpkg-source', '--no-check', '-x', path, top]
+                else:
+                    top.mkdir()
+                    cmd = ['tar', '-xf', path, '-C', top, '--strip-components=1']
+                ui.run(cmd, 'unpack.log', f'unpacking {path.name}', 'is it a QEMU source tarball?')
+            if not (top / 'VERSION').is_file() or not (top / 'configure').is_file():
+                raise ui.Fail(f'{path} is not a QEMU source tree (no VERSION and configure)')
+            index = REPO / f'index-{ident}'
+            git('add', '-Af', '--', '.', *(f':!/{n}' for n in NOT_IMPORTED), index=index, work=top)
+            tree = git('write-tree', index=index)
+        commit = git('commit-tree', tree, '-m', f'QEMU source {ident}')
+        git('update-ref', ref, commit)
+    version = git('show', f'{commit}:VERSION')
+    if not re.fullmatch(re.escape(name) + r'\.\d+', version):
+        raise ui.Fail(f'{path} is QEMU {version}, but this base is {name}.x',
+                      'give --qemu-src a release of that branch, or --base another one')
+    return commit, version

@@ -31,7 +31,7 @@ import ui
 import verify
 from benchmarks import cmd_bench
 from doctor import cmd_doctor
-from export import cmd_export, refuse_if_edited
+from export import cmd_export
 from graph import graph
 from rebase import cmd_rebase
 from steer import cmd_watch
@@ -248,8 +248,9 @@ def cmd_clean(opt):
     if ui.BUILD.exists() and not ui.MARK.exists() and ui.HOME != ui.ROOT / 'build':
         raise ui.Fail(f'{ui.show(ui.HOME)} had files before pmu used it (it has no '
                       f'{ui.MARK.name})', 'remove the files of pmu by hand')
-    if not opt.force:
-        refuse_if_edited()
+    if not opt.force and tree.REPO.exists():
+        for build in [ui.BUILD] if ui.BASE else [ui.HOME, *(ui.HOME / b for b in tree.bases())]:
+            tree.refuse_edits(build, '--force')
     for folder in [ui.BUILD] + [ui.CACHE] * opt.downloads:
         if folder.exists():
             print(f'removing {ui.show(folder)}', flush=True)

@@ -16,25 +16,6 @@ FORMAT = ('format-patch', '-q', '--zero-commit', '--no-signature', '--no-numbere
 AUTHOR_KEYS = ('GIT_AUTHOR_NAME', 'GIT_AUTHOR_EMAIL', 'GIT_AUTHOR_DATE')
 
 
-def prepared():
-    now = tree.state()
-    if not now or not (SRC / '.git').exists():
-        raise ui.Fail('there is no prepared source', "run './pmu prepare' first")
-    if not now['pinned']:
-        raise ui.Fail(f'the prepared source is QEMU {now["version"]}, but patches are kept for '
-                      f'{base.base()["version"]}', "'./pmu clean' and prepare that version")
-    return now
-
-
-def refuse_if_edited():
-    for build in [ui.BUILD] if ui.BASE else [ui.HOME, *(ui.HOME / b for b in tree.bases())]:
-        changed = tree.edits(build) if tree.REPO.exists() else []
-        if changed:
-            raise ui.Fail(f'{ui.show(build / "qemu/src")} has edits that were not exported '
-                          f'({len(changed)} files, {changed[0]} first)',
-                          "'./pmu export' keeps them, --force drops them")
-
-
 def stock_changes(old, new, known):
     """{path: (mode, blob)} of stock files that differ between two commits or trees."""
     fields = paths('diff-tree', '-r', '-z', '--no-renames', old, new)
@@ -128,7 +109,7 @@ def format_series(first, tip):
 def series_text(names):
     """patches/series with these patches: its comments stay above what they stood above."""
     notes, above = {}, []
-    for line in tree.series_lines():
+    for line in (tree.PATCHES / 'series').read_text().splitlines():
         if line.strip() and not line.startswith('#'):
             notes[line.strip()[5:]], above = above, []      # numbers may change
         else:
@@ -170,7 +151,12 @@ def write_patches(first, tip):
 
 
 def cmd_export(opt):
-    now = prepared()
+    now = tree.state()
+    if not now or not (SRC / '.git').exists():
+        raise ui.Fail('there is no prepared source', "run './pmu prepare' first")
+    if not now['pinned']:
+        raise ui.Fail(f'the prepared source is QEMU {now["version"]}, but patches are kept for '
+                      f'{base.base()["version"]}', "'./pmu clean' and prepare that version")
     if opt.new_patch and ui.BASE:
         raise ui.Fail('--new-patch is for the first base', 'add the patch there')
     with ui.lock(ui.HOME / 'lock', 'the source'):

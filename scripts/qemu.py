@@ -154,7 +154,10 @@ def link_firmware(kind):
 
 def build(kind='qemu', qemu_src=None):
     """Prepare and build the custom QEMU or the stock one, or one of these in another way."""
-    now = (tree.prepare_stock if KINDS[kind].source == 'stock' else tree.prepare)(qemu_src)
+    now = tree.prepare(qemu_src)
+    if KINDS[kind].source == 'stock':
+        with ui.lock(ui.HOME / 'lock', 'preparing the source'):
+            tree.checkout(tree.STOCK, now['base'])
     with ui.lock(ui.BUILD / kind / 'lock', f'building QEMU ({kind})'):
         fetch_tools()
         configure(kind, now)

@@ -31,7 +31,7 @@ def start(qemu_src, discard):
     if (STATE.exists() or tree.edits()) and not discard:
         raise ui.Fail(f'{ui.show(SRC)} has a rebase that is not finished, or edits',
                       "'./pmu rebase --continue' goes on, '--discard' drops them")
-    source = os.path.abspath(qemu_src) if qemu_src else tree.remembered_source()
+    source = os.path.abspath(qemu_src) if qemu_src else tree.state().get('source')
     commit, version = base.import_base(source)
     tree.know_older_bases()
     if (SRC / '.git').exists():

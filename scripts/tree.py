@@ -16,7 +16,6 @@ of the first base; each later one has a BUILD below it.
 import hashlib
 import json
 import os
-import pathlib
 import re
 import shutil
 
@@ -47,10 +46,9 @@ def in_overlay(name):
 
 def overlay_files():
     """The project's files that become new files of QEMU, relative to its root."""
-    found = [os.path.join(folder, name) for top in OVERLAY_ROOTS
-             for folder, _, files in os.walk(ui.ROOT / top) for name in files]
-    return sorted(name for path in found if os.path.isfile(path)
-                  and in_overlay(name := os.path.relpath(path, ui.ROOT)))
+    found = (path for top in OVERLAY_ROOTS for path in (ui.ROOT / top).rglob('*'))
+    return sorted(name for path in found if path.is_file()
+                  and in_overlay(name := str(path.relative_to(ui.ROOT))))
 
 
 def folders(branch):
@@ -59,17 +57,13 @@ def folders(branch):
     return [PATCHES / name for name in reversed(known[1:known.index(branch) + 1])] + [PATCHES]
 
 
-def series_lines():
-    path = PATCHES / 'series'
-    return path.read_text().splitlines() if path.exists() else []
-
-
 def series(branch=None, where=0):
     """The patch files that a branch needs, in order; an empty one says that it needs none.
 
     where=1 leaves out the first folder: what the branch would take without patches of its own.
     """
-    names = [l.strip() for l in series_lines() if l.strip() and not l.startswith('#')]
+    lines = (PATCHES / 'series').read_text().splitlines()
+    names = [l.strip() for l in lines if l.strip() and not l.startswith('#')]
     for name in names:
         if not (PATCHES / name).is_file():
             raise ui.Fail(f'patches/series names {name}, which does not exist')
@@ -92,7 +86,7 @@ def state(build=ui.BUILD):
     try:
         return json.loads((build / 'qemu/prepared.json').read_text())
     except (FileNotFoundError, ValueError):
-        return None
+        return {}
 
 
 def write_state(commit, tip, version, source):
@@ -127,6 +121,14 @@ def edits(build=ui.BUILD):
     return ['a commit message'] if reworded else sorted(files)
 
 
+def refuse_edits(build, drop, why=''):
+    """Fail if the source has edits; `drop` is what drops them."""
+    if changed := edits(build):
+        raise ui.Fail(f'{ui.show(build / "qemu/src")} has edits that were not exported '
+                      f'({len(changed)} files, {changed[0]} first){why}',
+                      f"'./pmu export' keeps them, {drop} drops them")
+
+
 def names(commit):
     """The files of a commit."""
     return set(paths('ls-tree', '-rz', '--name-only', commit))
@@ -148,11 +150,10 @@ def overlay_commit(base_commit):
 
 def stage(commit):
     """Make STAGE show a commit, whatever a killed run has left there."""
-    if (STAGE / '.git').exists():
-        own = pathlib.Path(git('rev-parse', '--absolute-git-dir', cwd=STAGE))
-        (own / 'index.lock').unlink(missing_ok=True)
-        shutil.rmtree(own / 'rebase-apply', ignore_errors=True)
-        shutil.rmtree(own / 'rebase-merge', ignore_errors=True)
+    own = REPO / 'worktrees/stage'
+    (own / 'index.lock').unlink(missing_ok=True)
+    for left in 'rebase-apply', 'rebase-merge':
+        shutil.rmtree(own / left, ignore_errors=True)
     checkout(STAGE, commit)
 
 
@@ -186,7 +187,7 @@ def know_older_bases():
     """Apply the series to the bases before this one: merges need the files that it makes there."""
     for branch in list(bases())[:list(bases()).index(base.branch())]:
         build = ui.HOME / (branch if branch != next(iter(bases())) else '')
-        commit, version = import_base((state(build) or {}).get('source'), branch)
+        commit, version = import_base(state(build).get('source'), branch)
         ref = f'refs/tags/series/{stamp(commit, [], series(branch))}'
         if git('rev-parse', '-q', '--verify', ref, check=False).returncode:
             with ui.Step(f'apply the series to QEMU {version}'):
@@ -197,17 +198,13 @@ def prepare(qemu_src=None, discard=False):
     """Bring BUILD/qemu/src up to date; a no-op if nothing changed."""
     with ui.lock(ui.HOME / 'lock', 'preparing the source'):
         old = state()
-        source = os.path.abspath(qemu_src) if qemu_src else remembered_source()
+        source = os.path.abspath(qemu_src) if qemu_src else old.get('source')
         commit, version = import_base(source)
         new_stamp = stamp(commit)
-        if old and old['stamp'] == new_stamp and (SRC / '.git').exists() and not discard:
+        if old.get('stamp') == new_stamp and (SRC / '.git').exists() and not discard:
             return old
-        changed = edits()
-        if changed and not discard:
-            raise ui.Fail(
-                f'{ui.show(SRC)} has edits that were not exported ({len(changed)} files, '
-                f'{changed[0]} first), and the project changed too',
-                "'./pmu export' keeps them, './pmu prepare --discard' drops them")
+        if not discard:
+            refuse_edits(ui.BUILD, "'./pmu prepare --discard'", ', and the project changed too')
         know_older_bases()
         tip = apply_series(overlay_commit(commit), version)
         # Half a checkout would look like edits.
@@ -221,16 +218,3 @@ def prepare(qemu_src=None, discard=False):
                f'{f" ({own} of patches/{ui.BASE})" if ui.BASE else ""} and '
                f'{len(overlay_files())} new files is in {ui.show(SRC)}')
         return new
-
-
-def remembered_source():
-    """The --qemu-src of the last preparation, for commands that do not take one."""
-    return (state() or {}).get('source')
-
-
-def prepare_stock(qemu_src=None):
-    """The unpatched base, beside the custom tree."""
-    now = prepare(qemu_src)
-    with ui.lock(ui.HOME / 'lock', 'preparing the source'):
-        checkout(STOCK, now['base'])
-    return now

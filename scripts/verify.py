@@ -138,7 +138,7 @@ def verify():
     """Check the project's overlay and patches; raises Fail if a rule is broken."""
     broken, pinned = 0, base.base()['version']
     with ui.lock(ui.HOME / 'lock', 'the source'), ui.Step(f'verify {ui.BASE}'.strip()):
-        stock, version = tree.import_base(tree.remembered_source())
+        stock, version = tree.import_base(tree.state().get('source'))
         if version != pinned:
             raise ui.Fail(f'patches are kept for QEMU {pinned}, but this is {version}',
                           "'./pmu clean' and use that version")
