@@ -75,5 +75,4 @@ class Cpio:
 
     def bytes(self):
         self._entry('TRAILER!!!', 0)
-        data = b''.join(self.parts)
-        return data + b'\0' * (-len(data) % 512)
+        return b''.join(self.parts)

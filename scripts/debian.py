@@ -215,37 +215,34 @@ class Apt:
         if callable(names[0]):
             names = names[0]()
         with ui.lock(ui.CACHE / 'lock', 'a download'):
-            return self._download([command, *names], folder, what)
+            files = [shlex.split(l) for l in self._apt('--print-uris', command, *names, what=what)
+                     if l.startswith("'")]          # URI, file name, size, checksum
 
-    def _download(self, args, folder, what):
-        files = [shlex.split(l) for l in self._apt('--print-uris', *args, what=what)
-                 if l.startswith("'")]          # URI, file name, size, checksum
+            def size(name):
+                return (folder / name).stat().st_size if (folder / name).is_file() else 0
 
-        def size(name):
-            return (folder / name).stat().st_size if (folder / name).is_file() else 0
-
-        # "apt-get download" would start over where this resumes.
-        cmd, todo, total = ['/usr/lib/apt/apt-helper', 'download-file'], [], 0
-        for uri, name, length, checksum in files:
-            if size(name) >= int(length):
-                kind, _, wanted = checksum.partition(':')
-                if digest(folder / name, kind.lower()) == wanted:
-                    continue
-                (folder / name).unlink()        # not the beginning of it, but damaged
-            cmd += [uri, folder / name, checksum]
-            todo.append(name)
-            total += int(length) / 1e6
-        if todo:
-            ui.need_room(folder, total + 10)
-            with ui.Step(f'download {what}, {total:.1f} MB',
-                         lambda: f'({sum(map(size, todo)) / 1e6:.1f} MB so far)'):
-                try:
-                    ui.run(cmd, 'download.log', f'downloading {what}', OFFLINE, env=self.env)
-                except ui.Fail:
-                    if re.search(NOT_THERE, (ui.LOGS / 'download.log').read_text()):
-                        raise NotThere(f'the archive lists {what}, but does not have it',
-                                       'run it again in some hours', ui.LOGS / 'download.log')
-                    raise
+            # "apt-get download" would start over where this resumes.
+            cmd, todo, total = ['/usr/lib/apt/apt-helper', 'download-file'], [], 0
+            for uri, name, length, checksum in files:
+                if size(name) >= int(length):
+                    kind, _, wanted = checksum.partition(':')
+                    if digest(folder / name, kind.lower()) == wanted:
+                        continue
+                    (folder / name).unlink()        # not the beginning of it, but damaged
+                cmd += [uri, folder / name, checksum]
+                todo.append(name)
+                total += int(length) / 1e6
+            if todo:
+                ui.need_room(folder, total + 10)
+                with ui.Step(f'download {what}, {total:.1f} MB',
+                             lambda: f'({sum(map(size, todo)) / 1e6:.1f} MB so far)'):
+                    try:
+                        ui.run(cmd, 'download.log', f'downloading {what}', OFFLINE, env=self.env)
+                    except ui.Fail:
+                        if re.search(NOT_THERE, (ui.LOGS / 'download.log').read_text()):
+                            raise NotThere(f'the archive lists {what}, but does not have it',
+                                           'run it again in some hours', ui.LOGS / 'download.log')
+                        raise
         return [folder / name for _, name, _, _ in files]
 
     def fetch(self, *names, what=None):
@@ -273,6 +270,20 @@ def unpacked(debs, folder):
             deb.unlink(missing_ok=True)
             raise ui.Fail(str(fail), AGAIN)
     return folder
+
+
+def once(where, what, debs, change=None):
+    """The folder `where` with the files of the packages that debs() fetches, as change(folder)
+    leaves them; it is made when it is first needed."""
+    with ui.lock(where.with_name(f'{where.name}.lock'), f'unpacking {what}'):
+        if not where.is_dir():
+            found, part = debs(), where.with_name(f'{where.name}.part')
+            with ui.Step(f'unpack {what}'):
+                unpacked(found, part)
+                if change:
+                    change(part)
+            part.rename(where)
+    return where
 
 
 def digest(path, kind='sha256'):

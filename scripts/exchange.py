@@ -57,16 +57,10 @@ def free_port():
 
 def virtiofsd():
     """Debian 13's server of shared folders, with its libraries; the program."""
-    where = ui.BUILD / 'virtiofsd'
-    with ui.lock(ui.BUILD / 'virtiofsd.lock', 'unpacking virtiofsd'):
-        if not where.is_dir():
-            apt = debian.Apt(guest.SUITE, 'amd64')
-            needs = [p for p in apt.closure('virtiofsd') if p.startswith(('lib', 'virtiofsd'))]
-            scratch = debian.unpacked(apt.fetch(*needs, what='virtiofsd'),
-                                      ui.BUILD / 'virtiofsd.part')
-            module.own_libc(scratch, 'usr/libexec/virtiofsd')
-            scratch.rename(where)
-    return where / 'usr/libexec/virtiofsd'
+    apt, program = debian.Apt(guest.SUITE, 'amd64'), 'usr/libexec/virtiofsd'
+    return debian.once(ui.BUILD / 'virtiofsd', 'virtiofsd', lambda: apt.fetch(*(
+        p for p in apt.closure('virtiofsd') if p.startswith(('lib', 'virtiofsd'))),
+        what='virtiofsd'), lambda folder: module.own_libc(folder, program)) / program
 
 
 def ssh_key():

@@ -14,37 +14,15 @@ import pathlib
 import re
 import shlex
 import stat
-from dataclasses import dataclass
 
 import debian
 import kernels
 import ui
 from cpio import Cpio
+from kernels import ARCHES, SUITE
 
 SOURCES = ui.ROOT / 'guest'
-SUITE = 'trixie'        # the guests' Debian release
 RUN = '/pmu/run'        # what guest/init runs
-
-
-@dataclass(frozen=True)
-class Arch:
-    name: str           # on our command line
-    debian: str         # Debian's name
-    kernel: str         # meta package of the kernel
-    triplet: str        # cross compiler prefix
-    magic: tuple        # (pattern, name): how to recognise a kernel image
-    most: int = 0       # bytes of a RAM disk that QEMU loads; 0: any number
-
-
-ARCHES = {a.name: a for a in (
-    Arch('arm', 'arm64', 'linux-image-cloud-arm64', 'aarch64-linux-gnu',
-         ((rb'.{56}ARM\x64', 'arm64 Image'), (rb'MZ..zimg', 'EFI zboot image'))),
-    Arch('power', 'ppc64el', 'linux-image-powerpc64le', 'powerpc64le-linux-gnu',
-         ((rb'\x7fELF\x02\x01.{12}\x15\0', 'little-endian ppc64 ELF'),),
-         most=128 << 20),
-    Arch('x86', 'amd64', 'linux-image-cloud-amd64', 'x86_64-linux-gnu',
-         ((rb'.{514}HdrS', 'bzImage'),)),
-)}
 
 
 def elf_needs(path):
@@ -76,19 +54,13 @@ def add_program(archive, root, name):
         todo += elf_needs(libraries[soname])[1]
 
 
-def sources(arch):
-    """{program: [its .c files]}: guest/ARCH/NAME.c, or all of guest/ARCH/NAME/."""
-    top = SOURCES / arch.name
-    found = {f.stem: [f] for f in top.glob('*.c')}
-    found.update({d.name: sorted(d.glob('*.c')) for d in top.glob('*/') if any(d.glob('*.c'))})
-    return dict(sorted(found.items()))
-
-
 def programs(arch):
-    """Compile guest/ARCH into static programs; yields (name, file)."""
-    where = ui.BUILD / 'guest' / arch.name / 'bin'
+    """Compile guest/ARCH/NAME.c, or all of guest/ARCH/NAME/, statically; yields (name, file)."""
+    where, top = ui.BUILD / 'guest' / arch.name / 'bin', SOURCES / arch.name
     where.mkdir(parents=True, exist_ok=True)
-    for name, files in sources(arch).items():
+    found = {f.stem: [f] for f in top.glob('*.c')}
+    found |= {d.name: files for d in top.glob('*/') if (files := sorted(d.glob('*.c')))}
+    for name, files in sorted(found.items()):
         ui.run([f'{arch.triplet}-gcc', '-std=gnu11', '-O2', '-g', '-static', '-Wall', '-Wextra',
                 '-Werror', '-o', where / name, *files], f'{name}.log',
                f'compiling {ui.show(files[0].parent)}', 'mend it and run it again')
@@ -104,26 +76,24 @@ def stamp(arch):
 
 
 def fetch(arch, folder):
-    """Fetch the kernel and user space; the unpacked tree stays in folder/root."""
-    kernels.fetch(arch, folder, SUITE)
-    if (folder / 'root').is_dir():
-        return
-    apt = debian.Apt(SUITE, arch.debian)
-    keep = [p for p in apt.closure('linux-perf', 'libc6')
-            if re.match(r'lib|zlib', p) and not re.search(r'-(stdlib|minimal|common)$', p)]
-    debs = apt.fetch('busybox-static', 'linux-perf', *keep, what=f'user space of {arch.debian}')
-    with ui.Step(f'unpack the {arch.name} guest'):
-        debian.unpacked(debs, folder / 'root.part').rename(folder / 'root')
+    """Fetch user space; the unpacked tree stays in folder/root."""
+    apt, what = debian.Apt(SUITE, arch.debian), f'user space of {arch.debian}'
+
+    def debs():
+        keep = [p for p in apt.closure('linux-perf', 'libc6')
+                if re.match(r'lib|zlib', p) and not re.search(r'-(stdlib|minimal|common)$', p)]
+        return apt.fetch('busybox-static', 'linux-perf', *keep, what=what)
+    debian.once(folder / 'root', what, debs)
 
 
 def build(name):
     """Bring the guest of an architecture up to date; returns (kernel, initrd)."""
     arch, folder = ARCHES[name], ui.BUILD / 'guest' / name
     folder.mkdir(parents=True, exist_ok=True)
+    kernels.debian_kernel(name)
     with ui.lock(folder / 'lock', f'the {name} guest'):
         mark, now = folder / 'stamp', stamp(arch)
-        if not (mark.exists() and mark.read_text() == now
-                and (folder / 'kernel').is_file() and (folder / 'initrd').is_file()):
+        if not (mark.exists() and mark.read_text() == now and (folder / 'initrd').is_file()):
             fetch(arch, folder)
             with ui.Step(f'build the {name} guest'):
                 archive, root = Cpio(), folder / 'root'
@@ -137,14 +107,9 @@ def build(name):
                 add_program(archive, root, 'perf')
                 for program, path in programs(arch):
                     archive.add(f'usr/bin/{program}', path.read_bytes(), 0o755)
-                ui.write(folder / 'initrd', aligned(archive.bytes()))
+                ui.write(folder / 'initrd', archive.bytes())
             ui.write(mark, now)
     return folder / 'kernel', folder / 'initrd'
-
-
-def aligned(data):
-    """The kernel takes a second archive only at a multiple of 4."""
-    return data + bytes(-len(data) % 4)
 
 
 def ram_disk(name, archives):
@@ -153,7 +118,8 @@ def ram_disk(name, archives):
     """
     most = ARCHES[name].most
     if most and sum(map(len, archives)) > most:
-        archives = [aligned(gzip.compress(archives[0], 1, mtime=0)), *archives[1:]]
+        first = gzip.compress(archives[0], 1, mtime=0)
+        archives = [first + bytes(-len(first) % 4), *archives[1:]]  # where the kernel takes more
     return b''.join(archives)
 
 

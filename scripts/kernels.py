@@ -14,8 +14,30 @@ import ui
 IMAGES = {'arm64': ('arch/arm64/boot/Image', 'arch/arm64/boot/Image.gz', 'Image', 'Image.gz'),
           'amd64': ('arch/x86/boot/bzImage', 'bzImage'),
           'ppc64el': ('vmlinux',)}
+SUITE = 'trixie'    # the guests' Debian release
 VMLINUX = 1000      # MB of a vmlinux with symbols, at most
 ORIGIN = 'kernel.from'      # beside a kernel of Debian: suite, release, version, package of modules
+
+
+@dataclass(frozen=True)
+class Arch:
+    name: str           # on our command line
+    debian: str         # Debian's name
+    kernel: str         # meta package of the kernel
+    triplet: str        # cross compiler prefix
+    magic: tuple        # (pattern, name): how to recognise a kernel image
+    most: int = 0       # bytes of a RAM disk that QEMU loads; 0: any number
+
+
+ARCHES = {a.name: a for a in (
+    Arch('arm', 'arm64', 'linux-image-cloud-arm64', 'aarch64-linux-gnu',
+         ((rb'.{56}ARM\x64', 'arm64 Image'), (rb'MZ..zimg', 'EFI zboot image'))),
+    Arch('power', 'ppc64el', 'linux-image-powerpc64le', 'powerpc64le-linux-gnu',
+         ((rb'\x7fELF\x02\x01.{12}\x15\0', 'little-endian ppc64 ELF'),),
+         most=128 << 20),
+    Arch('x86', 'amd64', 'linux-image-cloud-amd64', 'x86_64-linux-gnu',
+         ((rb'.{514}HdrS', 'bzImage'),)),
+)}
 
 
 @dataclass(frozen=True)
@@ -36,7 +58,6 @@ class Kernel:
 
 def folder(name, release='', flavour=''):
     """Where a guest's kernel and what belongs to it are."""
-    from guest import SUITE
     part = '-'.join(p for p in (release or SUITE, flavour) if p)
     return ui.BUILD / 'guest' / name / ('' if part == SUITE else part)
 
@@ -124,11 +145,10 @@ def fetch(arch, where, suite, flavour=''):
 
 def debian_kernel(name, release='', flavour=''):
     """The kernel of a suite of the archive and a flavour, for a guest."""
-    import guest
     where = folder(name, release, flavour)
     where.mkdir(parents=True, exist_ok=True)
     with ui.lock(ui.BUILD / 'guest' / name / 'kernel.lock', f'the {name} kernel'):
-        fetch(guest.ARCHES[name], where, release or guest.SUITE, flavour)
+        fetch(ARCHES[name], where, release or SUITE, flavour)
     return Kernel(where / 'kernel', where)
 
 
@@ -155,17 +175,10 @@ def tree(kernel, arch):
     """The folder below which a kernel's modules are; fetches the package of Debian's."""
     if not kernel.origin():
         return kernel.folder
-    where = kernel.folder / 'tree'
     suite, release, version, package = kernel.origin()
-    mark = where / 'complete'
-    with ui.lock(kernel.folder / 'tree.lock', f'modules of the {arch.name} kernel'):
-        if not (mark.is_file() and mark.read_text() == release):
-            debs = debian.Apt(suite, arch.debian).fetch_version(
-                version, package, what=f'modules of kernel {release}')
-            with ui.Step(f'unpack the modules of kernel {release}'):
-                debian.unpacked(debs, where)
-            ui.write(mark, release)
-    return where
+    what = f'modules of kernel {release}'
+    return debian.once(kernel.folder / f'tree-{version}', what, lambda: debian.Apt(
+        suite, arch.debian).fetch_version(version, package, what=what))
 
 
 def module_name(path):

@@ -49,37 +49,36 @@ def headers(arch, kernel):
     if not kernel.origin():
         return kernel.folder
     suite, found, version, _ = kernel.origin()
-    folder = kernel.folder / 'headers' / found
-    with ui.lock(kernel.folder / 'headers.lock', f'the headers of the {arch.name} kernel'):
-        if not folder.is_dir():
-            target, host = debian.Apt(suite, arch.debian), debian.Apt(suite, 'amd64')
-            libraries = debian.Apt(suite.removesuffix('-backports'), 'amd64')
-            package = f'linux-headers-{found}'
-            try:
-                [common] = target.dependencies(package, 'linux-headers-.*-common.*')
-                [kbuild] = target.dependencies(package, 'linux-kbuild-.*')
-                debs = target.fetch_version(version, package, common,
-                                            what=f'headers of kernel {found}')
-            except ui.Fail as fail:
-                raise ui.Fail(str(fail), kernel.newer())
-            what = 'programs that build kernel modules'
-            debs += host.fetch(kbuild, what=what)
-            needs = libraries.closure(*host.dependencies(kbuild, '(lib|zlib).*'))
-            debs += libraries.fetch(*(p for p in needs if p.startswith(('lib', 'zlib'))), what=what)
-            with ui.Step(f'unpack the headers of kernel {found}'):
-                shutil.rmtree(folder.parent, ignore_errors=True)    # of older kernels
-                scratch = debian.unpacked(debs, folder.with_name(found + '.part'))
-                for old in ('lib', 'lib64'):        # before Debian 13
-                    if (scratch / old).is_dir():
-                        shutil.copytree(scratch / old, scratch / 'usr' / old, symlinks=True,
-                                        dirs_exist_ok=True)
-                own_libc(scratch)
-                # The package's file has the absolute paths of an installation.
-                makefile = scratch / f'usr/src/linux-headers-{found}/Makefile'
-                ui.write(makefile, makefile.read_text().replace(
-                    '/usr/src/', '$(dir $(lastword $(MAKEFILE_LIST)))../'))
-                scratch.rename(folder)
-    return folder / f'usr/src/linux-headers-{found}'
+    sources = f'usr/src/linux-headers-{found}'
+
+    def debs():
+        target, host = debian.Apt(suite, arch.debian), debian.Apt(suite, 'amd64')
+        libraries = debian.Apt(suite.removesuffix('-backports'), 'amd64')
+        package = f'linux-headers-{found}'
+        try:
+            [common] = target.dependencies(package, 'linux-headers-.*-common.*')
+            [kbuild] = target.dependencies(package, 'linux-kbuild-.*')
+            debs = target.fetch_version(version, package, common, what=f'headers of kernel {found}')
+        except ui.Fail as fail:
+            raise ui.Fail(str(fail), kernel.newer())
+        what = 'programs that build kernel modules'
+        debs += host.fetch(kbuild, what=what)
+        needs = libraries.closure(*host.dependencies(kbuild, '(lib|zlib).*'))
+        return debs + libraries.fetch(*(p for p in needs if p.startswith(('lib', 'zlib'))),
+                                      what=what)
+
+    def change(folder):
+        for old in ('lib', 'lib64'):        # before Debian 13
+            if (folder / old).is_dir():
+                shutil.copytree(folder / old, folder / 'usr' / old, symlinks=True,
+                                dirs_exist_ok=True)
+        own_libc(folder)
+        # The package's file has the absolute paths of an installation.
+        makefile = folder / sources / 'Makefile'
+        ui.write(makefile, makefile.read_text().replace(
+            '/usr/src/', '$(dir $(lastword $(MAKEFILE_LIST)))../'))
+    return debian.once(kernel.folder / f'headers-{version}', f'the headers of kernel {found}', debs,
+                       change) / sources
 
 
 def check_source(source):

@@ -65,7 +65,8 @@ def binary(name, kind='qemu'):
 def environment(kind='qemu'):
     """The build's environment: a recent meson, and a ccache that all trees share."""
     env = {k: v for k, v in os.environ.items() if k not in ('CC', 'CFLAGS', 'LDFLAGS', 'MAKEFLAGS')}
-    env.update(PYTHONPATH=str(ui.BUILD / 'python'), CCACHE_DIR=str(ui.CACHE / 'ccache'),
+    env.update(PYTHONPATH=str(ui.BUILD / 'tools/usr/lib/python3/dist-packages'),
+               CCACHE_DIR=str(ui.CACHE / 'ccache'),
                CCACHE_BASEDIR=str(ui.BUILD), CCACHE_NOHASHDIR='1', CCACHE_DEPEND='1',
                # Every file includes it, each new device changes it, and no code depends on it.
                CCACHE_IGNOREHEADERS='config-poison.h',
@@ -76,33 +77,24 @@ def environment(kind='qemu'):
 
 def fetch_tools():
     """Debian 13's meson and pycotap, which QEMU needs and Debian 12 lacks."""
-    where, stamp = ui.BUILD / 'python', ui.BUILD / 'python.stamp'
-    if stamp.exists():
-        return
-    scratch = debian.unpacked(debian.Apt('trixie', 'amd64').fetch(
-        'meson', 'python3-pycotap', what="Debian 13's meson"), ui.BUILD / 'python.unpacked')
-    shutil.rmtree(where, ignore_errors=True)
-    (scratch / 'usr/lib/python3/dist-packages').rename(where)
-    shutil.rmtree(scratch)
-    stamp.touch()
+    what = "Debian 13's meson"
+    debian.once(ui.BUILD / 'tools', what, lambda: debian.Apt('trixie', 'amd64').fetch(
+        'meson', 'python3-pycotap', what=what))
+
+
+def gather(folder):
+    """Move firmware out of the folders that packages have it in."""
+    for sub in ('qemu', 'seabios', 'qemu-efi-aarch64'):
+        for path in sorted((folder / 'usr/share' / sub).iterdir()):
+            if path.is_file() and path.suffix in ('.bin', '.rom', '.fd', '.lid', '.dtb'):
+                shutil.copy(path, folder)
+    shutil.rmtree(folder / 'usr')
 
 
 def fetch_firmware():
     """Debian's firmware, all in one folder; returns that folder."""
-    where = ui.BUILD / 'guest' / 'firmware'
-    if (where / '.complete').exists():
-        return where
-    scratch = debian.unpacked(debian.Apt('trixie', 'amd64').fetch(*FIRMWARE, what='firmware'),
-                              ui.BUILD / 'firmware.unpacked')
-    shutil.rmtree(where, ignore_errors=True)
-    where.mkdir(parents=True)
-    for sub in ('qemu', 'seabios', 'qemu-efi-aarch64'):
-        for path in sorted((scratch / 'usr/share' / sub).iterdir()):
-            if path.is_file() and path.suffix in ('.bin', '.rom', '.fd', '.lid', '.dtb'):
-                shutil.copy(path, where)
-    shutil.rmtree(scratch)
-    (where / '.complete').touch()
-    return where
+    return debian.once(ui.BUILD / 'guest' / 'firmware', 'firmware', lambda: debian.Apt(
+        'trixie', 'amd64').fetch(*FIRMWARE, what='firmware'), gather)
 
 
 def goals(kind):

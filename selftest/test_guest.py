@@ -11,6 +11,7 @@ import zlib
 from unittest import mock
 
 import guest
+import kernels
 import ui
 from fixtures import write
 
@@ -211,7 +212,7 @@ class Initrd(Temporary):
         write(self.top, {'guest/x/root/usr/bin/busybox': b'b', 'guest/x/root/usr/bin/perf': b'p',
                          'guest/x/kernel': b'k'})
         write(self.top, {'guest/x/kernel.from': 'trixie 6.12 1 linux-image-6.12'})
-        arch = guest.Arch('x', 'x', 'kernel', 'x', ())
+        arch = kernels.Arch('x', 'x', 'kernel', 'x', ())
         with mock.patch.multiple(ui, BUILD=self.top, LOGS=self.top / 'logs'), \
                 mock.patch.dict(guest.ARCHES, x=arch), \
                 mock.patch('guest.elf_needs', lambda path: (None, [])):
@@ -234,7 +235,7 @@ class Initrd(Temporary):
     def test_compressed(self):
         """only a RAM disk that QEMU would not load is compressed, and its rest stays aligned"""
         for most, compressed in (0, False), (3000, False), (2999, True):
-            arch = guest.Arch('x', 'x', 'kernel', 'x', (), most=most)
+            arch = kernels.Arch('x', 'x', 'kernel', 'x', (), most=most)
             with mock.patch.dict(guest.ARCHES, x=arch):
                 for n in range(8):
                     first = bytes(1980) + os.urandom(20 - n) + bytes(n)

@@ -104,10 +104,10 @@ class Load(unittest.TestCase):
         temp = tempfile.TemporaryDirectory()
         self.addCleanup(temp.cleanup)
         self.top = pathlib.Path(temp.name)
-        tree = f'tree/lib/modules/{RELEASE}'
+        tree = f'tree-6.12.9-1/lib/modules/{RELEASE}'
         write(self.top, {
             'kernel.from': f'trixie {RELEASE} 6.12.9-1 linux-image-{RELEASE}',
-            'tree/complete': RELEASE, f'{tree}/modules.builtin': 'kernel/net/built-in_one.ko\n',
+            f'{tree}/modules.builtin': 'kernel/net/built-in_one.ko\n',
             **{f'{tree}/kernel/{name}.ko': built(depends) for name, depends in
                (('low', ''), ('top-half', 'low'), ('other', ''))}})
         self.modules = kernels.Modules(kernels.Kernel(self.top / 'kernel', self.top),
