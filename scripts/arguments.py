@@ -1,5 +1,3 @@
-# How the command line is read and explained.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """argparse for the options of commands.ini, with one-line errors and no abbreviations."""
 

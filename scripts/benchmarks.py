@@ -16,7 +16,11 @@ ARM = 'max,pmu-counters=8'
 # Branches, of which one kind needs a lane of its own, loads, stores, instructions, both kinds
 # of accesses, data processing, floating point: lanes of three words
 EIGHT = 'r21,r0d,r6,r7,r8,r72,r73,r75'
-MACHINES = {'powernv9': 'CPM_CS_INST_USER', 'powernv10': 'CPM_ADJUNCT_INST'}     # and an event
+# An event; SCOMs of engines: those of four cores, and of each of these; the clock of 32 MHz: its
+# place in a page, and its unit
+MACHINES = {
+    'powernv9': ('CPM_CS_INST_USER', 0x10, (0x12200, 0x12300, 0x12600, 0x12700), 0xa0, 512),
+    'powernv10': ('CPM_ADJUNCT_INST', 0x20, (0x18680, 0x14680, 0x12680, 0x11680), 0x118, 1)}
 CORES = 24              # of a chip that posts all of them
 PAGES, PAGE = 0x2000000, 0x10000
 STEP = 10 ** 10         # nanoseconds of virtual time in which they do
@@ -68,7 +72,7 @@ def power():
     that takes time of its own. For work, speeds of 0.95 and 0.90 are targets.
     """
     record = 'perf record -q -c 1 -o /tmp/data -e trace_imc/trace_cycles/'
-    for machine, event in MACHINES.items():
+    for machine, (event, *_) in MACHINES.items():
         stock = functools.partial(Config, kind='stock', arch='power', machine=machine)
         off = Config('imc=off', arch='power', machine=f'{machine},imc=off', target=1.01)
         on = functools.partial(Config, arch='power', machine=f'{machine},imc=on')
@@ -82,19 +86,9 @@ def power():
             work('thread_imc', command=f'perf stat -e thread_imc/{event}/'))
 
 
-def post_scoms(machine, core):
-    """(address, value) of the SCOMs with which firmware starts the engine of a core."""
-    if machine == 'powernv9':
-        htm = (0x10 + core // 4) << 24 | (0x12200, 0x12300, 0x12600, 0x12700)[core % 4]
-    else:
-        htm = (0x20 + core // 4) << 24 | (0x18680, 0x14680, 0x12680, 0x11680)[core % 4]
-    base = 0x603fc00000000
-    return ((base + 8 * (htm + 0xb), PAGES + core * PAGE),
-            (base + 8 * htm, 0xe8 << 56))
-
-
 def posts(machine):
     """Microseconds of CPU time that posting all cores of a chip takes, each virtual ms."""
+    _, quad, engines, offset, scale = MACHINES[machine]
     cmd = [qemu.binary('qemu-system-ppc64'), '-M', f'{machine},imc=on', '-m', '2G',
            '-smp', f'{4 * CORES},cores={CORES},threads=4', '-accel', 'qtest', '-qtest', 'stdio',
            '-qtest-log', 'none', '-display', 'none', '-serial', 'null', '-monitor', 'none']
@@ -114,12 +108,11 @@ def posts(machine):
 
         step()              # also what is left to do at the start
         idle = step()
-        for core in range(CORES):
-            for address, value in post_scoms(machine, core):
-                ask(f'writeq {address:#x} {value:#x}')
+        for core in range(CORES):           # as firmware starts its engine
+            scom = 0x603fc00000000 + 8 * ((quad + core // 4) << 24 | engines[core % 4])
+            ask(f'writeq {scom + 8 * 0xb:#x} {PAGES + core * PAGE:#x}')
+            ask(f'writeq {scom:#x} {0xe8 << 56:#x}')
         busy = step()
-        # The word of the clock of 32 MHz, in units of 512 on POWER9
-        offset, scale = {'powernv9': (0xa0, 512), 'powernv10': (0x118, 1)}[machine]
         for core in range(CORES):
             if ask(f'readq {PAGES + core * PAGE + offset:#x}') != 32 * STEP // 1000 // scale:
                 raise ui.Fail(f'{machine}: core {core} did not post')

@@ -1,5 +1,3 @@
-# Boot a guest: a script's output and exit status, or an interactive shell.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Run a guest under QEMU and follow its console."""
 
@@ -7,9 +5,9 @@ import argparse
 import collections
 import contextlib
 import os
-import pathlib
 import re
 import select
+import shutil
 import signal
 import shlex
 import subprocess
@@ -19,12 +17,14 @@ import time
 
 import exchange
 import guest
+import junit
 import kernels
 import monitor
 import qemu
 import snapshot
 import ui
 from arguments import parser
+from graph import graph
 
 MACHINES = {        # name on our command line: emulator, machine, CPU, console
     'arm': ('aarch64', 'virt', 'max', 'ttyAMA0'),
@@ -72,7 +72,7 @@ def machine_option(opt, default):
 
 def uefi(scratch):
     """Options that boot through UEFI, and so with ACPI; the flash is gone afterwards."""
-    code, variables = pathlib.Path(scratch) / 'code.fd', pathlib.Path(scratch) / 'variables.fd'
+    code, variables = scratch / 'code.fd', scratch / 'variables.fd'
     code.write_bytes((qemu.fetch_firmware() / 'QEMU_EFI.fd').read_bytes())
     variables.touch()
     for path in (code, variables):
@@ -81,29 +81,21 @@ def uefi(scratch):
             '-drive', f'if=pflash,format=raw,unit=1,file={variables}']
 
 
-def the_kernel(opt):
-    """The kernel that these options ask for; Debian's is fetched."""
-    if opt.kernel:
-        return kernels.own(opt.kernel, guest.ARCHES[opt.arch])
-    return kernels.debian_kernel(opt.arch, opt.release, opt.kernel_flavour)
-
-
 def command(opt, scratch):
     """(QEMU's command line for these options, what it exchanges with the guest)"""
     target, machine, cpu, console = MACHINES[opt.arch]
     _, initrd = guest.build(opt.arch)
-    kernel = the_kernel(opt)
+    kernel = kernels.wanted(opt)
     given = exchange.Exchange(opt, kernel, scratch)
     files = {**opt.files, **given.files}
     if opt.run and not opt.snapshot:
         files[guest.RUN] = opt.run
     archives = [initrd.read_bytes()]
-    packages = [*opt.packages, *['dropbear-bin'] * opt.ssh]
-    if packages:
+    if packages := [*opt.packages, *['dropbear-bin'] * opt.ssh]:
         archives.append(guest.packages(opt.arch, packages).read_bytes())
     if files:
         archives.append(guest.extra_archive(files))
-    initrd = pathlib.Path(scratch) / 'initrd'
+    initrd = scratch / 'initrd'
     initrd.write_bytes(guest.ram_disk(opt.arch, archives))
     # The kernel's tests of its ciphers take CPUs away for seconds after a boot.
     mode = 'wait' if opt.snapshot else 'run' if opt.run else 'shell'
@@ -302,3 +294,47 @@ def shell(opt):
         messages.release()
         status = child.wait()
         return status or int(not given.collect())
+
+
+def cmd_boot(opt):
+    if opt.junit and not opt.run:
+        opt.error('--junit needs --run')
+    if opt.repeatable and opt.arch == 'power':
+        opt.error("--repeatable is for arm and x86: powernv's BMC tells the host's time")
+    if opt.acpi and opt.arch != 'arm':
+        raise ui.Fail(f'--acpi is for arm; the {opt.arch} guest boots with its own firmware')
+    if opt.snapshot and (opt.arch == 'power' or opt.shares or opt.ssh or opt.gdb or opt.acpi
+                         or opt.repeatable or not opt.run):
+        opt.error('--snapshot needs --run, is for arm and x86, and goes without --share, --ssh, '
+                  '--gdb, --acpi and --repeatable')
+    if opt.symbols and (opt.kernel or not opt.gdb):
+        opt.error("--symbols needs --gdb, and is for Debian's kernels: it goes without --kernel")
+    kernels.check_options(opt)
+    if not opt.run and not opt.shell and not sys.stdin.isatty():
+        raise ui.Fail('no terminal for a shell', "use --run SCRIPT; see 'pmu boot --help'",
+                      status=2)
+    if opt.run:
+        guest.check_script(opt.run)
+    if opt.ssh and not shutil.which('ssh-keygen'):
+        raise ui.Fail('--ssh needs ssh-keygen on this host', 'apt-get install openssh-client')
+    graph('stock' if opt.stock else 'qemu', f'guest-{opt.arch}')
+    if not opt.run:
+        return shell(opt)
+    return as_junit(opt) if opt.junit else run(opt)
+
+
+def as_junit(opt):
+    """Run a guest's script, and write the results of tests that it prints as JUnit."""
+    lines, name = [], os.path.basename(opt.run)
+
+    def echo(line):
+        show(line)
+        lines.append(line)
+
+    end = junit.Case('exit status', 'failed', 'the guest did not come to its end')
+    try:
+        status = run(opt, echo)
+        end = junit.Case(end.name, 'failed' if status else 'passed', str(status))
+    finally:
+        junit.write(opt.junit, {name: [*junit.read(lines), end]})
+    return status

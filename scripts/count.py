@@ -8,6 +8,7 @@ import shlex
 
 import topdown
 import ui
+from graph import graph
 
 EVENTS = {'instructions': 'instructions:u', 'branches': 'branches:u',
           'loads': 'cpu/event=0xd0,umask=0x81/u',       # MEM_INST_RETIRED.ALL_LOADS
@@ -48,10 +49,6 @@ exit $status
     return status or topdown.killed(command, output.last), dict(zip(EVENTS, found))
 
 
-def as_json(command, counts):
-    return json.dumps({'command': command, 'cpu': CPU, 'counts': counts}, indent=1) + '\n'
-
-
 def compare(counts, old, tolerance):
     """(lines of text, the names whose change is beyond a tolerance in percent)"""
     lines, beyond = [], []
@@ -66,3 +63,21 @@ def compare(counts, old, tolerance):
                 line += '  <-'
         lines.append(line)
     return lines, beyond
+
+
+def cmd_count(opt):
+    if not opt.args:
+        opt.error('no PROGRAM behind --')
+    old = baseline(opt.baseline) if opt.baseline else None
+    topdown.program(opt.args)               # what cannot run is refused before anything is built
+    graph('qemu', 'guest-x86')
+    status, counts = run(opt.args)
+    lines, beyond = compare(counts, old, opt.tolerance)
+    print(*lines, sep='\n', flush=True)
+    if opt.json:
+        ui.write(opt.json, json.dumps({'command': opt.args, 'cpu': CPU, 'counts': counts},
+                                      indent=1) + '\n')
+    if beyond and not status:
+        raise ui.Fail(f'{" and ".join(beyond)} changed by more than {opt.tolerance:g} %',
+                      f'if that is as it should be, make {opt.baseline} anew with --json')
+    return status

@@ -274,11 +274,15 @@ def unpacked(debs, folder):
 
 def once(where, what, debs, change=None):
     """The folder `where` with the files of the packages that debs() fetches, as change(folder)
-    leaves them; it is made when it is first needed."""
+    leaves them; it is made when it is first needed. A folder NAME-RELEASE takes the place of
+    those of other releases.
+    """
     with ui.lock(where.with_name(f'{where.name}.lock'), f'unpacking {what}'):
         if not where.is_dir():
             found, part = debs(), where.with_name(f'{where.name}.part')
             with ui.Step(f'unpack {what}'):
+                for old in where.parent.glob(f'{where.name.partition("-")[0]}-*/'):
+                    shutil.rmtree(old)
                 unpacked(found, part)
                 if change:
                     change(part)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu demo`: a guest of each kind, and rules that its numbers obey."""
 
+import pathlib
 import re
 
 import boot
@@ -120,17 +121,19 @@ def core_rules(lines):
 ARCHES = {'arm': arm, 'x86': x86, 'power': power}
 
 
-def run(only=None, folder=None):
-    """Run the demo, or that of one guest; returns an exit status. A report goes to `folder`."""
-    status, parts = 0, []
-    for name in [only] if only else ARCHES:
+def cmd_demo(opt):
+    """Run the demo, or that of one guest; returns an exit status."""
+    folder, status, parts = pathlib.Path(opt.report), 0, []
+    if folder.exists() and not folder.is_dir():
+        raise ui.Fail(f'--report {folder}: not a folder')
+    for name in [opt.arch] if opt.arch else ARCHES:
         if parts:
             print(flush=True)
         seen = Seen()
         bad = ARCHES[name](seen)
         status = bad or status
         parts.append((name, seen, bad))
-    if folder:
+    if opt.report:
         import report
         report.write(folder / 'index.html', report.demo_page(parts))
     return status

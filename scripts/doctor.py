@@ -1,5 +1,3 @@
-# Say what this machine lacks.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu doctor`: one line a check; exit status 1 if something is missing."""
 
@@ -13,17 +11,6 @@ import ui
 ROOM = {ui.BUILD: 6, ui.CACHE: 2}       # GB that a complete build and its downloads take
 
 
-def missing_packages(wanted):
-    out = ui.output(['dpkg-query', '-W', '-f', '${Package} ${Status}\n', *wanted])
-    have = {l.split()[0] for l in out.splitlines() if l.endswith(' install ok installed')}
-    return [p for p in wanted if p not in have]
-
-
-def size(path):
-    out = ui.output(['du', '-sk', path])
-    return int(out.split()[0]) / 1e6 if out else 0
-
-
 def checks():
     """Yield (what, problem or None, what to do)."""
     try:
@@ -35,9 +22,9 @@ def checks():
         'use one of these'
 
     if good:
-        lacking = missing_packages(os.environ['PMU_PACKAGES'].split())
-        yield 'packages', f'missing: {" ".join(lacking)}' if lacking else None, \
-            f'./pmu build installs them (or: apt-get install {" ".join(lacking)})'
+        lacking = os.environ['PMU_MISSING'].strip()
+        yield 'packages', f'missing: {lacking}' if lacking else None, \
+            f'./pmu build installs them (or: apt-get install {lacking})'
         try:
             archive, problem = debian.host_archive(), None
         except ui.Fail as fail:
@@ -46,7 +33,7 @@ def checks():
 
     for folder, need in ROOM.items():
         have = shutil.disk_usage(ui.existing(folder)).free / 1e9
-        used = size(folder) if folder.exists() else 0
+        used = int((ui.output(['du', '-sk', folder]) or '0').split()[0]) / 1e6
         yield f'{ui.show(folder)}: {used:.1f} GB used, {have:.1f} GB free', \
             None if used + have >= need else f'a complete build takes {need} GB', \
             f'free some space, or {ui.ELSEWHERE}'

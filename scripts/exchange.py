@@ -1,5 +1,3 @@
-# What a guest gets from its host besides a kernel and a RAM disk, and what comes out of it.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Modules, shared folders, files out, network and debugger of one boot.
 

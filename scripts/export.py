@@ -1,14 +1,12 @@
-# Fold edits of the prepared source back into the project.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`pmu export`."""
+"""`pmu export`: fold edits of the prepared source back into the project."""
 
 import os
 
 import base
 import tree
 import ui
-from scratch import git, paths
+from base import git, paths
 from tree import SRC, STAGE
 
 FORMAT = ('format-patch', '-q', '--zero-commit', '--no-signature', '--no-numbered',
@@ -26,8 +24,7 @@ def stock_changes(old, new, known):
 def history(base, head, known):
     """The commits of the prepared tree that change stock files: [message, author, changes]."""
     for old in git('rev-list', '--reverse', f'{base}..{head}').splitlines():
-        changes = stock_changes(f'{old}^', old, known)
-        if changes:
+        if changes := stock_changes(f'{old}^', old, known):
             *who, message = git('log', '-1', '--format=%an%n%ae%n%aI%n%B', old).split('\n', 3)
             yield message, dict(zip(AUTHOR_KEYS, who)), changes
 

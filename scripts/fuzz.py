@@ -16,6 +16,7 @@ import typing
 import qemu
 import tree
 import ui
+from graph import graph
 
 KIND = 'fuzz'
 WORK = ui.BUILD / 'fuzz' / 'found'
@@ -120,12 +121,14 @@ def keep(name):
     shutil.make_archive(str(SEEDS / name), 'xztar', kept)
 
 
-def run(names, seconds, keep_corpus=False):
+def cmd_fuzz(opt):
     """Fuzz targets side by side; returns an exit status: 1 if something was found."""
+    graph(KIND)
+    names = list(dict.fromkeys(opt.names or TARGETS))
     ui.LOGS.mkdir(parents=True, exist_ok=True)
-    with ui.Step(f'fuzz {", ".join(names)}, {seconds} s each'), \
+    with ui.Step(f'fuzz {", ".join(names)}, {opt.time} s each'), \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = dict(zip(names, pool.map(lambda name: fuzz(name, seconds), names)))
+        results = dict(zip(names, pool.map(lambda name: fuzz(name, opt.time), names)))
     for name, result in results.items():
         print(f'{name}: {result.inputs} inputs, {result.covered} edges covered, {result.kept} '
               f'inputs kept, {len(result.crashes)} crashes, {len(result.undefined)} cases of '
@@ -134,6 +137,6 @@ def run(names, seconds, keep_corpus=False):
             print(f'  {message}')
         for crash in result.crashes:
             print(f'  {ui.show(crash)}; to see it again:\n  {again(name, crash)}')
-        if keep_corpus:
+        if opt.keep:
             keep(name)
     return 1 if any(result.crashes or result.undefined for result in results.values()) else 0

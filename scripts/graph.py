@@ -1,5 +1,3 @@
-# The build graph.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Let meson and ninja bring what a command needs up to date."""
 

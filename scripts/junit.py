@@ -1,5 +1,3 @@
-# Results of tests: TAP and KTAP in, JUnit out.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Read what tests print, also the nested results of the kernel's tests, and write it for a CI."""
 
@@ -64,8 +62,5 @@ def write(path, suites):
                 ET.SubElement(node, {'failed': 'failure'}.get(case.verdict, case.verdict),
                               message=case.text.partition('\n')[0]).text = case.text
     ET.indent(root)
-    ui.write(path, printable(ET.tostring(root, 'unicode')) + '\n')
-
-
-def printable(text):
-    return re.sub(r'[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]', '?', text)
+    ui.write(path, re.sub(r'[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]', '?',
+                          ET.tostring(root, 'unicode')) + '\n')

@@ -70,7 +70,6 @@ def unpacked(path):
 
 def check(path, arch):
     """Refuse a file that cannot be a kernel of this architecture."""
-    path = pathlib.Path(path)
     if not path.is_file():
         raise ui.Fail(f'--kernel {path}: {"not a" if path.exists() else "no such"} file')
     with open(path, 'rb') as handle:
@@ -152,6 +151,21 @@ def debian_kernel(name, release='', flavour=''):
     return Kernel(where / 'kernel', where)
 
 
+def check_options(opt):
+    """Refuse what cannot name a kernel, before anything is built."""
+    if opt.kernel and (opt.release or opt.kernel_flavour):
+        opt.error('--kernel, and --release or --kernel-flavour, both name a kernel')
+    if opt.kernel:
+        own(opt.kernel, ARCHES[opt.arch])
+
+
+def wanted(opt):
+    """The kernel that these options ask for; Debian's is fetched."""
+    if opt.kernel:
+        return own(opt.kernel, ARCHES[opt.arch])
+    return debian_kernel(opt.arch, opt.release, opt.kernel_flavour)
+
+
 def symbols(kernel, arch):
     """The vmlinux with debug symbols of the very kernel of Debian that boots, for gdb."""
     suite, release, version, _ = kernel.origin()
@@ -177,7 +191,7 @@ def tree(kernel, arch):
         return kernel.folder
     suite, release, version, package = kernel.origin()
     what = f'modules of kernel {release}'
-    return debian.once(kernel.folder / f'tree-{version}', what, lambda: debian.Apt(
+    return debian.once(kernel.folder / f'tree-{release}', what, lambda: debian.Apt(
         suite, arch.debian).fetch_version(version, package, what=what))
 
 

@@ -2,7 +2,7 @@
 """Build the kernel module of a folder against the kernel that a guest boots.
 
 Debian's headers packages expect to be installed on a Debian of the same release.
-headers() unpacks them into BUILD/guest/ARCH/headers instead, next to the C library
+headers() unpacks them into BUILD/guest/ARCH/headers-RELEASE instead, next to the C library
 that their programs need, and changes what refers to the place of an installation.
 """
 
@@ -15,6 +15,7 @@ import debian
 import guest
 import kernels
 import ui
+from graph import graph
 
 DRIVERS = guest.SOURCES / 'drivers'
 # Debian's name of an architecture: the kernel's name
@@ -77,7 +78,7 @@ def headers(arch, kernel):
         makefile = folder / sources / 'Makefile'
         ui.write(makefile, makefile.read_text().replace(
             '/usr/src/', '$(dir $(lastword $(MAKEFILE_LIST)))../'))
-    return debian.once(kernel.folder / f'headers-{version}', f'the headers of kernel {found}', debs,
+    return debian.once(kernel.folder / f'headers-{found}', f'the headers of kernel {found}', debs,
                        change) / sources
 
 
@@ -102,21 +103,6 @@ def copy_sources(source, scratch):
             '--include=Makefile', '--exclude=*', f'{source}/', scratch])
 
 
-def environment():
-    """make's environment: English messages, and nothing of a make that may have called us."""
-    return {k: v for k, v in os.environ.items()
-            if k not in ('MAKEFLAGS', 'MAKELEVEL', 'MFLAGS', 'KCFLAGS')} | {'LC_ALL': 'C.UTF-8'}
-
-
-def without(arch):
-    """Settings of make for what this host lacks."""
-    version = ui.run([f'{arch.triplet}-gcc', '-dumpversion'])[0].split('.')[0]
-    # gcc 12 puts the bytes that ftrace patches between a function's beginning and the code that
-    # computes the TOC pointer relative to it. Our modules are not traced then.
-    broken = arch.name == 'power' and int(version) < 13
-    return [*WITHOUT, *['CONFIG_FUNCTION_TRACER='] * broken]
-
-
 def build(name, source, kernel=None):
     """Build what the Kbuild file in the folder `source` says; returns the .ko files.
 
@@ -127,14 +113,21 @@ def build(name, source, kernel=None):
     where, top = headers(arch, kernel), kernel.folder / 'modules'
     if not kernel.origin():             # a tree of the user's is not ours to write to
         top = ui.BUILD / 'guest' / name / 'own' / 'modules'
+    # gcc 12 puts the bytes that ftrace patches between a function's beginning and the code that
+    # computes the TOC pointer relative to it. Our modules are not traced then.
+    version = ui.run([f'{arch.triplet}-gcc', '-dumpversion'])[0].split('.')[0]
+    broken = name == 'power' and int(version) < 13
+    # English messages, and nothing of a make that may have called us
+    env = {k: v for k, v in os.environ.items()
+           if k not in ('MAKEFLAGS', 'MAKELEVEL', 'MFLAGS', 'KCFLAGS')} | {'LC_ALL': 'C.UTF-8'}
     scratch, log = top / source.name, ui.LOGS / f'module-{name}-{source.name}.log'
     with ui.lock(top / 'lock', f'modules of the {name} guest'):
         copy_sources(source, scratch)
         with ui.Step(f'build the module {source.name} for the {name} guest'):
             try:
                 ui.run(['make', '-C', where, f'M={scratch}', f'ARCH={KBUILD[arch.debian]}',
-                        f'CROSS_COMPILE={arch.triplet}-', f'CC={arch.triplet}-gcc', *without(arch),
-                        'modules'], log.name, env=environment())
+                        f'CROSS_COMPILE={arch.triplet}-', f'CC={arch.triplet}-gcc', *WITHOUT,
+                        *['CONFIG_FUNCTION_TRACER='] * broken, 'modules'], log.name, env=env)
             except ui.Fail as fail:
                 raise ui.Fail(f'building the module {source.name} failed: {reason(log, fail)}'
                               .replace(str(scratch), ui.show(source)),
@@ -157,3 +150,12 @@ def reason(log, fail):
         if re.search(r'(^|\s)(fatal )?error: |^ERROR: ', line):
             return line
     return fail.args[0]
+
+
+def cmd_module(opt):
+    check_source(opt.folder)
+    kernels.check_options(opt)
+    graph(f'guest-{opt.arch}')
+    for path in build(opt.arch, opt.folder, kernels.wanted(opt)):
+        ui.say(f'vermagic: {kernels.module_info(path.read_bytes(), "vermagic")}')
+        print(ui.show(path))

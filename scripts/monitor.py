@@ -1,5 +1,3 @@
-# The monitors of the guests that run.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A name and a QMP socket for each guest; QMP itself is the library of QEMU's source tree."""
 

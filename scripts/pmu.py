@@ -1,11 +1,15 @@
-# The command line.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`pmu COMMAND`: parse the command line, and call the function of the command."""
+"""The command line, `pmu COMMAND`: parse the command line, and call the function of the command."""
+
+import importlib
 
 import ui
 from arguments import parser
 from base import bases
+
+# Commands that are not in a module of their name
+MODULES = {'prepare': 'tree', 'clean': 'tree', 'build': 'qemu', 'install': 'qemu', 'pnor': 'qemu',
+           'test': 'testing', 'bench': 'benchmarks', 'set': 'steer', 'watch': 'steer'}
 
 
 def run(argv):
@@ -26,8 +30,9 @@ def run(argv):
     if base not in known:                   # argparse checks --base, but not its default
         opt.error(f'QEMU_PMU_BASE: invalid choice: {base!r} (choose from {str(known)[1:-1]})')
     ui.use_base(base if base != known[0] else '')
-    import commands                         # its modules take the base's folder from ui
-    return getattr(commands, f"cmd_{opt.command}")(opt)
+    # It takes the base's folder from ui.
+    module = importlib.import_module(MODULES.get(opt.command, opt.command))
+    return getattr(module, f'cmd_{opt.command}')(opt)
 
 
 if __name__ == '__main__':

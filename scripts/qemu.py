@@ -9,20 +9,30 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import typing
 
 import debian
 import tree
 import ui
+from graph import graph
 
 TARGETS = ('aarch64', 'ppc64', 'x86_64')
 FUZZED = ('aarch64', 'ppc64')
 COMPILED = ('i386',)     # shares our code, so that it must compile and start; not installed
+OPTIONS = (
+    '--python=/usr/bin/python3', '--disable-docs', '--disable-download',
+    '--disable-install-blobs', '--without-default-features', '--enable-system', '--enable-tcg',
+    '--enable-kvm', '--enable-fdt=system', '--enable-pixman', '--enable-slirp', '--enable-tools',
+    # The rest only switches on devices that need no further library.
+    '--enable-attr', '--enable-virtfs', '--enable-tpm', '--enable-hv-balloon',
+    '--enable-multiprocess', '--enable-vhost-kernel', '--enable-vhost-net', '--enable-vhost-user',
+    '--enable-vhost-vdpa', '--enable-vhost-crypto')
 
 
 class Kind(typing.NamedTuple):
     """How a QEMU is configured."""
-    options: tuple = ()         # besides OPTIONS
+    options: tuple = OPTIONS
     targets: tuple = TARGETS    # none: those that QEMU chooses
     source: str = 'qemu'
     compiler: str = 'gcc'
@@ -33,24 +43,15 @@ KINDS = {
     'qemu': Kind(targets=TARGETS + COMPILED),
     'stock': Kind(source='stock'),
     # `pmu bench` compares with it: plugins are off in the others, since no PMU needs them
-    'plugins': Kind(('--enable-plugins',), TARGETS[-1:], 'stock'),
-    'gcov': Kind(('--enable-gcov',)),
-    'fuzz': Kind(('--cxx=clang++', '--enable-fuzzing', '--enable-asan', '--enable-ubsan'), FUZZED,
-                 compiler='clang'),
-    'mutant': Kind(source='mutant'),
+    'plugins': Kind((*OPTIONS, '--enable-plugins'), TARGETS[-1:], 'stock'),
+    'gcov': Kind((*OPTIONS, '--enable-gcov')),
+    'fuzz': Kind((*OPTIONS, '--cxx=clang++', '--enable-fuzzing', '--enable-asan',
+                  '--enable-ubsan'), FUZZED, compiler='clang'),
 }
 PROGRAMS = [*(f'qemu-system-{t}' for t in TARGETS), 'qemu-img']
 PLUGIN = 'tests/tcg/plugins/libinsn.so'      # counts instructions
 PNOR = 'pc-bios/pnv-pnor/'        # the tool for powernv's flash images, its tests, an image
 PREFIX = pathlib.Path('usr/local')           # QEMU finds its data relative to its binary
-OPTIONS = (
-    '--python=/usr/bin/python3', '--disable-docs', '--disable-download',
-    '--disable-install-blobs', '--without-default-features', '--enable-system', '--enable-tcg',
-    '--enable-kvm', '--enable-fdt=system', '--enable-pixman', '--enable-slirp', '--enable-tools',
-    # The rest only switches on devices that need no further library.
-    '--enable-attr', '--enable-virtfs', '--enable-tpm', '--enable-hv-balloon',
-    '--enable-multiprocess', '--enable-vhost-kernel', '--enable-vhost-net', '--enable-vhost-user',
-    '--enable-vhost-vdpa', '--enable-vhost-crypto')
 FIRMWARE = ('qemu-system-data', 'seabios', 'ipxe-qemu', 'qemu-efi-aarch64')
 
 
@@ -104,8 +105,6 @@ def goals(kind):
     if kind == 'fuzz':
         return [*(f'qemu-fuzz-{target}' for target in FUZZED),
                 *(PNOR + name for name in ('fuzz-pnor', 'fuzz-imc', 'pnv-pnor-imc.bin'))]
-    if not KINDS[kind].targets:
-        return ['all']
     found = [*(f'qemu-system-{t}' for t in KINDS[kind].targets), 'qemu-img']
     if KINDS[kind].source == 'qemu' and set(TARGETS) <= set(KINDS[kind].targets):
         found += [m[1] for f in tree.overlay_files()
@@ -115,14 +114,11 @@ def goals(kind):
     return found
 
 
-def configure(kind, src):
+def configure(kind):
     build, stamp, how = folder(kind), folder(kind).parent / 'configured', KINDS[kind]
-    if how.targets:
-        targets = [t if '-' in t else f'{t}-softmmu' for t in how.targets]
-        options = [*OPTIONS, f'--target-list={",".join(targets)}']
-    else:
-        options = [o for o in OPTIONS if re.match('--(python|disable-(down|inst))', o)]
-    options += [*how.options, f'--cc={"ccache " * bool(shutil.which("ccache"))}{how.compiler}']
+    targets = ','.join(t if '-' in t else f'{t}-softmmu' for t in how.targets)
+    options = [*how.options, *[f'--target-list={targets}'] * bool(targets),
+               f'--cc={"ccache " * bool(shutil.which("ccache"))}{how.compiler}']
     if (build / 'build.ninja').exists() and stamp.exists() and \
             stamp.read_text() == '\n'.join(options):
         return
@@ -152,7 +148,7 @@ def build(kind='qemu', qemu_src=None):
             tree.checkout(tree.STOCK, now['base'])
     with ui.lock(ui.BUILD / kind / 'lock', f'building QEMU ({kind})'):
         fetch_tools()
-        configure(kind, now)
+        configure(kind)
         with ui.Step(f'build QEMU {now["version"]} ({kind})') as step:
             def progress(line):
                 if match := re.match(r'\[(\d+/\d+)\]', line):
@@ -163,18 +159,40 @@ def build(kind='qemu', qemu_src=None):
         link_firmware(kind)
 
 
-def install(prefix, kind='qemu'):
-    """Install the emulators with their data and Debian's firmware below prefix."""
-    prefix = pathlib.Path(prefix).absolute()
+def cmd_install(opt):
+    """Install the emulators with their data and Debian's firmware."""
+    graph('qemu')
+    prefix = pathlib.Path(opt.prefix).absolute()
     with ui.Step(f'install into {prefix}'):
         (prefix / 'bin').mkdir(parents=True, exist_ok=True)
         for name in PROGRAMS:
-            path = binary(name, kind)
+            path = binary(name)
             part = prefix / 'bin' / f'.{path.name}.part'
             shutil.copy2(path, part)
             part.replace(prefix / 'bin' / path.name)
-        bundle = folder(kind) / 'qemu-bundle' / PREFIX / 'share'
+        bundle = folder() / 'qemu-bundle' / PREFIX / 'share'
         for name in ('qemu', 'qemu-firmware'):
             shutil.copytree(bundle / name, prefix / 'share' / name, dirs_exist_ok=True,
                             ignore_dangling_symlinks=True)
-    return prefix / 'bin'
+    print(prefix / 'bin')
+
+
+def cmd_build(opt):
+    kind = 'stock' if opt.stock else 'qemu'
+    graph(kind, qemu_src=opt.qemu_src)
+    for name in PROGRAMS:
+        print(ui.show(binary(name, kind)))
+
+
+def cmd_pnor(opt):
+    if opt.list:
+        if opt.catalog or opt.base or opt.output:
+            opt.error('--list goes without --catalog, --base and -o')
+        args = ['--list', opt.list]
+    elif opt.catalog and opt.output:
+        args = ['--base', opt.base or binary(PNOR + 'pnv-pnor-imc.bin'), '-o', opt.output,
+                *(word for catalog in opt.catalog for word in ('--catalog', catalog))]
+    else:
+        opt.error('neither --list IMG, nor --catalog ID=FILE with -o IMG')
+    graph('qemu')
+    return subprocess.run([binary(PNOR + 'pnv-pnor'), *args]).returncode

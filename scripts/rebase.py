@@ -1,5 +1,3 @@
-# Move the series to another QEMU release.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu rebase`: let git apply the series in the prepared source, and stop at conflicts.
 
@@ -14,7 +12,7 @@ import pathlib
 import base
 import tree
 import ui
-from scratch import git, paths
+from base import git, paths
 from tree import SRC
 
 STATE = ui.BUILD / 'rebase.json'
@@ -65,24 +63,6 @@ def resume():
     return now, *tree.am('--continue' if needed else '--skip', cwd=SRC)
 
 
-def not_needed(now):
-    """The names of patches without a commit: git am makes none of what QEMU has already."""
-    names = [pathlib.Path(patch).name for patch in now['patches']]
-    # File names have the first 52 characters of a subject.
-    made = {subject[:52] for subject in
-            git('log', '--format=%f', f'{now["base"]}..HEAD', cwd=SRC).split()}
-    return [name for name in names if name[5:-6] not in made]
-
-
-def conflict(patch, out):
-    files = paths('diff', '-z', '--name-only', '--diff-filter=U', cwd=SRC)
-    for where in sorted({*markers()}) or files:
-        print(ui.show(SRC / where), flush=True)
-    ui.write(ui.LOGS / 'am.log', out)
-    raise ui.Fail(f'{patch} does not merge', f'resolve it in {ui.show(SRC)}, '
-                  f"then './pmu rebase --base {ui.BASE} --continue'", ui.LOGS / 'am.log')
-
-
 def cmd_rebase(opt):
     if not ui.BASE:
         raise ui.Fail('the series is written for the first base', 'name a later one: --base',
@@ -90,9 +70,20 @@ def cmd_rebase(opt):
     with ui.lock(ui.HOME / 'lock', 'the source'):
         now, good, out = resume() if opt.go_on else start(opt.qemu_src, opt.discard)
         if not good:
-            conflict(now['patches'][stopped_at() or 0], out)
-        for name in not_needed(now):
-            ui.write(tree.folders(ui.BASE)[0] / name, '')
+            files = paths('diff', '-z', '--name-only', '--diff-filter=U', cwd=SRC)
+            for where in sorted({*markers()}) or files:
+                print(ui.show(SRC / where), flush=True)
+            ui.write(ui.LOGS / 'am.log', out)
+            raise ui.Fail(f'{now["patches"][stopped_at() or 0]} does not merge',
+                          f'resolve it in {ui.show(SRC)}, then '
+                          f"'./pmu rebase --base {ui.BASE} --continue'", ui.LOGS / 'am.log')
+        # git am makes no commit of what QEMU has already. Names of files have the first 52
+        # characters of a subject.
+        made = {subject[:52] for subject in
+                git('log', '--format=%f', f'{now["base"]}..HEAD', cwd=SRC).split()}
+        for path in map(pathlib.Path, now['patches']):
+            if path.name[5:-6] not in made:
+                ui.write(tree.folders(ui.BASE)[0] / path.name, '')
         tree.write_state(now['base'], git('rev-parse', 'HEAD', cwd=SRC), now['version'],
                          now['source'])
         STATE.unlink(missing_ok=True)

@@ -37,27 +37,25 @@ class Layout(typing.NamedTuple):
                        *values[slot::slots]]
 
 
-def read(path, layout, offset=0, most=None):
-    """The rows of all whole records of a file, and how many bytes are left behind them."""
+def cmd_records(opt):
+    if opt.comp and opt.counters > MAX_COUNTERS_COMP:
+        opt.error(f'--counters {opt.counters}: compatibility mode has at most {MAX_COUNTERS_COMP}')
+    layout = Layout(opt.clusters, opt.counters, opt.comp)
     size = layout.record().size
     try:
-        with open(path, 'rb') as handle:
-            handle.seek(offset)
-            data = handle.read(min((most or sys.maxsize) * size, os.path.getsize(path)))
+        with open(opt.file, 'rb') as handle:
+            handle.seek(opt.offset)
+            data = handle.read(min((opt.records or sys.maxsize) * size,
+                                   os.path.getsize(opt.file)))
     except OSError as error:
-        raise ui.Fail(f'{path}: {error.strerror}') from None
+        raise ui.Fail(f'{opt.file}: {error.strerror}') from None
     rest = len(data) % size
     if rest == len(data):
-        raise ui.Fail(f'{path} has {len(data)} bytes from {offset:#x} on, and a record {size}',
-                      'are --clusters, --counters and --offset those of the run?')
-    return layout.rows(data[:len(data) - rest]), rest
-
-
-def show(path, layout, offset=0, most=None, everything=False, as_csv=False):
-    rows, rest = read(path, layout, offset, most)
+        raise ui.Fail(f'{opt.file} has {len(data)} bytes from {opt.offset:#x} on, and a record '
+                      f'{size}', 'are --clusters, --counters and --offset those of the run?')
     # A slot that is 0 in all fields has no CPU, or one that was off.
-    rows = (row for row in rows if everything or any(row[4:]))
-    if as_csv:
+    rows = (row for row in layout.rows(data[:len(data) - rest]) if opt.all or any(row[4:]))
+    if opt.csv:
         out = csv.writer(sys.stdout, lineterminator='\n')
         out.writerow(layout.columns())
         out.writerows(rows)

@@ -1,5 +1,3 @@
-# A guest that has booted, kept in a file.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Save a guest that waits for its script, and let later runs start there.
 

@@ -1,5 +1,3 @@
-# Steer the emulated PMUs of a guest that runs, and look at them from outside.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu set` and `pmu watch`: properties and counters of the PMUs, over QMP."""
 
@@ -146,6 +144,21 @@ def show(guest):
                 print(f'{path} {name}={value}')
                 if about.get(name):
                     print(f'    {about[name]}')
+
+
+def cmd_set(opt):
+    if opt.events is not None and opt.settings:
+        opt.error('--events goes without settings')
+    with ui.scratch('set-') as scratch, monitor.of_guest(opt.guest) as qmp:
+        target = Guest(qmp, scratch)
+        if opt.events is not None:
+            for unit, event, _, _ in target.catalog():
+                if opt.events.lower() in f'{unit}/{event}'.lower():
+                    print(f'{unit}/{event}')
+        elif opt.settings:
+            assign(target, opt.settings)
+        else:
+            show(target)
 
 
 # -- watch --------------------------------------------------------------------

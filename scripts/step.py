@@ -1,7 +1,5 @@
-# One step of the build graph (see meson.build): step.py WHAT STAMP [QEMU_SRC]
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What meson calls: bring WHAT up to date, then touch STAMP."""
+"""What meson.build calls, step.py WHAT STAMP [QEMU_SRC]: bring WHAT up to date, touch STAMP."""
 
 import pathlib
 

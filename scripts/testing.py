@@ -1,14 +1,15 @@
-# Run the test suites and count what they found.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu test`: meson runs the tests; this selects what to build, and sums up."""
 
 import json
+import os
 import re
 import shlex
 
+import coverage
 import junit
 import ui
+from graph import graph
 from junit import Case
 
 LOG = ui.BUILD / 'meson-logs' / 'testlog.json'
@@ -94,3 +95,31 @@ def bench(name):
                 '--logbase', 'benchmarklog', name], 'bench.log', 'the benchmark')
     for line in log.read_text().splitlines():
         print(*(l for l in json.loads(line)['stdout'].splitlines() if l[:1] != '#'), sep='\n')
+
+
+def cmd_test(opt):
+    if opt.coverage and (opt.suite or opt.list or opt.no_rebuild):
+        raise ui.Fail('--coverage goes without --suite, --list and --no-rebuild',
+                      "name tests of the suite qtest, or none for all; see 'pmu test --list'",
+                      status=2)
+    graph()
+    if opt.coverage:
+        opt.suite, os.environ['QEMU_PMU_KIND'] = ['qtest'], coverage.KIND
+    found = list(selected(opt.suite, opt.tests, opt.device))
+    if opt.only:                                # the other suite is one test
+        found = [test for test in found if test[0] != 'patches']
+    if opt.list:
+        for suite, name, _ in found:
+            print(f'{suite:12} {name}')
+        return 0
+    if opt.coverage:
+        graph(coverage.KIND)
+        coverage.reset()
+    elif not opt.no_rebuild:
+        graph(*sorted({t for _, _, targets in found for t in targets}))
+    status = run([name for _, name, _ in found], opt.only, opt.verbose, opt.junit)
+    if opt.times:
+        times()
+    if opt.coverage:
+        coverage.report()
+    return status

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import boot
 import guest
 import ui
+from graph import graph
 
 # Level 1, and the two parts of each at level 2
 TREE = {
@@ -258,3 +259,28 @@ def run(opt):
     rows = timeline(lines)
     found = total(rows) if opt.interval else parse(lines)
     return status or killed(command, output.last), found, rows
+
+
+def cmd_topdown(opt):
+    if opt.words:
+        raise ui.Fail('COMMAND goes behind "--"', f'pmu topdown -- {shlex.join(opt.words)}',
+                      status=2)
+    options = Options(opt.args, opt.cpu, opt.level, opt.model, opt.mix, opt.user,
+                      100 if opt.html else 0)
+    program(opt.args)                       # what cannot run is refused before anything is built
+    for path in (opt.svg, opt.json, opt.html):
+        if os.path.isdir(path):
+            raise ui.Fail(f'{path} is a folder', 'give the name of a file')
+    graph('qemu', 'guest-x86')
+    status, found, timeline = run(options)
+    print(options.title, f'{options.note(found)}\n', *tree(found), sep='\n', flush=True)
+    if opt.json:
+        ui.write(opt.json, as_json(options, found))
+    if opt.svg or opt.html:
+        import report                       # with matplotlib
+        if opt.svg:
+            report.write(opt.svg, report.shares(found, options.title))
+        if opt.html:
+            report.write(opt.html, report.topdown_page(options.title, options.note(found), found,
+                                                       timeline))
+    return status

@@ -1,5 +1,3 @@
-# The QEMU source tree: stock release + overlay + patch series.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Lay out the source tree in a scratch git repository.
 
@@ -19,10 +17,10 @@ import os
 import re
 import shutil
 
-import ui
 import base
-from base import bases, import_base
-from scratch import REPO, git, paths
+import ui
+from base import REPO, bases, git, import_base, paths
+from graph import graph
 
 SRC = ui.BUILD / 'qemu' / 'src'
 STOCK = ui.BUILD / 'stock' / 'src'
@@ -137,8 +135,7 @@ def names(commit):
 def overlay_commit(base_commit):
     """A commit of base + the overlay's files."""
     files = overlay_files()
-    clash = sorted(names(base_commit).intersection(files))
-    if clash:
+    if clash := sorted(names(base_commit).intersection(files)):
         raise ui.Fail(f'{clash[0]} is in the overlay, but QEMU has that file already',
                       'changes to QEMU files belong into patches/')
     index = REPO / 'index-overlay'
@@ -218,3 +215,22 @@ def prepare(qemu_src=None, discard=False):
                f'{f" ({own} of patches/{ui.BASE})" if ui.BASE else ""} and '
                f'{len(overlay_files())} new files is in {ui.show(SRC)}')
         return new
+
+
+def cmd_prepare(opt):
+    if opt.discard:
+        prepare(opt.qemu_src, discard=True)
+    graph('prepare', qemu_src=opt.qemu_src)
+
+
+def cmd_clean(opt):
+    if ui.BUILD.exists() and not ui.MARK.exists() and ui.HOME != ui.ROOT / 'build':
+        raise ui.Fail(f'{ui.show(ui.HOME)} had files before pmu used it (it has no '
+                      f'{ui.MARK.name})', 'remove the files of pmu by hand')
+    if not opt.force and REPO.exists():
+        for build in [ui.BUILD] if ui.BASE else [ui.HOME, *(ui.HOME / b for b in bases())]:
+            refuse_edits(build, '--force')
+    for folder in [ui.BUILD] + [ui.CACHE] * opt.downloads:
+        if folder.exists():
+            print(f'removing {ui.show(folder)}', flush=True)
+            shutil.rmtree(folder)

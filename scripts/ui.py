@@ -1,6 +1,3 @@
-# What every command shares: where things live, how progress looks, and how a
-# failure reads.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Paths, progress display, sub-processes and one-line errors."""
 
@@ -169,8 +166,7 @@ def call(cmd, **kw):
 def blame(lines):
     """The line of a failed command's output that says most about why."""
     for pattern in (r'No space left on device', r'error|^E:', r'\S'):
-        found = [l for l in lines if re.search(pattern, l, re.I)]
-        if found:
+        if found := [l for l in lines if re.search(pattern, l, re.I)]:
             return found[-1].strip()
     return 'it said nothing'
 

@@ -1,7 +1,5 @@
-# Prove that the overlay and the patches are what the project promises.
-#
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`pmu verify`."""
+"""`pmu verify`: prove that the overlay and the patches are what the project promises."""
 
 import collections
 import hashlib
@@ -14,7 +12,7 @@ import base
 import tree
 import ui
 from export import format_series
-from scratch import ENV, git
+from base import ENV, git
 from tree import STAGE
 
 LIMIT = 591     # changed lines of QEMU's own files in the whole series: ours is plug-in code
@@ -153,3 +151,12 @@ def verify():
         print(f'1..{number}')
     if broken:
         raise ui.Fail(f'{broken} of {number} rules are broken')
+
+
+def cmd_verify(opt):
+    try:
+        verify()
+    except ui.Fail as fail:
+        if not opt.or_skip or fail.status != base.GONE:
+            raise
+        print(f'1..0 # SKIP {fail}')

@@ -20,7 +20,7 @@ import debian           # noqa: E402
 import qemu             # noqa: E402
 import tree             # noqa: E402
 import ui               # noqa: E402
-from qemu import Kind   # noqa: E402
+from qemu import OPTIONS, Kind      # noqa: E402
 
 LIBRARIES = ('libglib2.0-dev', 'libfdt-dev', 'libpixman-1-dev', 'libslirp-dev', 'libattr1-dev',
              'zlib1g-dev')
@@ -32,20 +32,23 @@ def cross(arch, name, *options, **more):
     folders = [f'{root}{top}/lib/{name.replace("i686", "i386")}' for top in ('/usr', '')]
     pkg_config = {'PKG_CONFIG': 'pkg-config', 'PKG_CONFIG_SYSROOT_DIR': str(root),
                   'PKG_CONFIG_LIBDIR': f'{folders[0]}/pkgconfig:{root}/usr/share/pkgconfig'}
-    return Kind((f'--cross-prefix={name}-', f'--extra-cflags=-idirafter {root}/usr/include',
+    return Kind((*OPTIONS, f'--cross-prefix={name}-',
+                 f'--extra-cflags=-idirafter {root}/usr/include',
                  '--extra-ldflags=' + ' '.join(f'-L{f} -Wl,-rpath-link,{f}' for f in folders),
                  *options), compiler=f'{name}-gcc', env=pkg_config, **more)
 
 
 # All treat warnings as errors, as each build of a git tree does.
 CONFIGURATIONS = {
-    'default': Kind(('--enable-docs',), ()),
-    'no-tcg': Kind(('--disable-tcg',), ('x86_64', 'i386')),
-    'debug-tcg': Kind(('--enable-debug-tcg',)),
-    'with-plugins': Kind(('--enable-plugins',), ('x86_64',)),
-    'clang-asan': Kind(('--cxx=clang++', '--enable-asan', '--enable-ubsan'), compiler='clang'),
-    'clang-tsan': Kind(('--cxx=clang++', '--enable-tsan', '--extra-cflags=-O1 -gline-tables-only'),
+    'default': Kind((OPTIONS[0], '--disable-download', '--disable-install-blobs',
+                     '--enable-docs'), ()),
+    'no-tcg': Kind((*OPTIONS, '--disable-tcg'), ('x86_64', 'i386')),
+    'debug-tcg': Kind((*OPTIONS, '--enable-debug-tcg')),
+    'with-plugins': Kind((*OPTIONS, '--enable-plugins'), ('x86_64',)),
+    'clang-asan': Kind((*OPTIONS, '--cxx=clang++', '--enable-asan', '--enable-ubsan'),
                        compiler='clang'),
+    'clang-tsan': Kind((*OPTIONS, '--cxx=clang++', '--enable-tsan',
+                        '--extra-cflags=-O1 -gline-tables-only'), compiler='clang'),
     # QEMU does not emulate 64-bit guests there
     '32-bit': cross('i386', 'i686-linux-gnu', '--cpu=i386', '--disable-kvm',
                     targets=('arm', 'ppc', 'i386')),
@@ -98,10 +101,12 @@ def main(argv):
         if name in CROSS:
             fetch_libraries(CROSS[name])
         if opt.objects:
-            now = tree.prepare()
+            tree.prepare()
             qemu.fetch_tools()
-            qemu.configure(name, now)
+            qemu.configure(name)
             qemu.goals = our_objects
+        if not CONFIGURATIONS[name].targets:
+            qemu.goals = lambda _: ['all']
         qemu.build(name)
         print(f'{name}: built in {ui.show(qemu.folder(name))}')
 

@@ -309,7 +309,7 @@ def main(argv):
     with ui.lock(ui.BUILD / KIND / 'lock', 'mutants'), open(RESULTS, 'a') as log:
         tree.checkout(SRC, tree.prepare()['tip'])
         qemu.fetch_tools()
-        qemu.configure(KIND, None)
+        qemu.configure(KIND)
         qemu.link_firmware(KIND)
         try:
             for i, (name, what, text) in enumerate(todo, 1):
@@ -333,4 +333,5 @@ def main(argv):
 
 
 if __name__ == '__main__':
+    qemu.KINDS[KIND] = qemu.Kind(source=KIND)
     ui.main(main)

@@ -8,6 +8,7 @@ import signal
 import socket
 import tempfile
 import unittest
+from unittest import mock
 
 import archive
 import debian
@@ -310,6 +311,39 @@ def running(text):
         except OSError:
             continue
     return found
+
+
+class Once(unittest.TestCase):
+    """debian.once(): packages of a folder of its own."""
+
+    def test_folder(self):
+        """a folder is made once, whole or not at all, and another release takes its place"""
+        with tempfile.TemporaryDirectory() as name:
+            top = pathlib.Path(name)
+            packages = archive.Archive(top / 'archive')
+            debs = [packages.add('one'), packages.add('two')]
+
+            def paths():
+                return sorted(str(path.relative_to(top)) for path in top.glob('tree-*/**/*'))
+
+            for release in 'tree-1', 'tree-2', 'tree-2':
+                fetch, changes = mock.Mock(return_value=debs), []
+
+                def broken(folder):
+                    self.assertEqual(changes, [])
+                    changes.append(folder)
+                    raise ui.Fail('no room')
+
+                made = (top / release).exists()
+                if not made:
+                    with self.assertRaises(ui.Fail):
+                        debian.once(top / release, 'a tree', fetch, broken)
+                    self.assertFalse((top / release).exists())
+                debian.once(top / release, 'a tree', fetch, changes.append)
+                self.assertEqual(len(changes), 0 if made else 2)
+                self.assertEqual(fetch.called, not made)
+                self.assertEqual(paths(), [f'{release}/usr', f'{release}/usr/one',
+                                           f'{release}/usr/two'])
 
 
 class HostSources(unittest.TestCase):

@@ -13,7 +13,7 @@ import unittest
 import xml.etree.ElementTree as ET
 from unittest import mock
 
-import commands
+import boot
 import junit
 import testing
 import ui
@@ -101,7 +101,7 @@ class OfGuest(unittest.TestCase):
             with self.assertRaises(ui.Fail) if isinstance(end, Exception) else \
                     contextlib.nullcontext():
                 opt = argparse.Namespace(run='/a/run.sh', junit=path)
-                self.assertEqual(commands.as_junit(opt), end)
+                self.assertEqual(boot.as_junit(opt), end)
             [suite] = ET.parse(path).getroot()
         self.assertEqual(shown.getvalue().splitlines(), lines)
         self.assertEqual(suite.get('name'), 'run.sh')

@@ -104,7 +104,7 @@ class Load(unittest.TestCase):
         temp = tempfile.TemporaryDirectory()
         self.addCleanup(temp.cleanup)
         self.top = pathlib.Path(temp.name)
-        tree = f'tree-6.12.9-1/lib/modules/{RELEASE}'
+        tree = f'tree-{RELEASE}/lib/modules/{RELEASE}'
         write(self.top, {
             'kernel.from': f'trixie {RELEASE} 6.12.9-1 linux-image-{RELEASE}',
             f'{tree}/modules.builtin': 'kernel/net/built-in_one.ko\n',
