@@ -96,7 +96,10 @@ def main(argv):
                         help=', '.join(CONFIGURATIONS))
     opt = parser.parse_args(argv)
     qemu.KINDS.update(CONFIGURATIONS)
+    goals = qemu.goals
     for name in opt.names:
+        qemu.goals = our_objects if opt.objects else goals if CONFIGURATIONS[name].targets \
+            else lambda _: ['all']
         need(name, PACKAGES.get(name, ''))
         if name in CROSS:
             fetch_libraries(CROSS[name])
@@ -104,9 +107,6 @@ def main(argv):
             tree.prepare()
             qemu.fetch_tools()
             qemu.configure(name)
-            qemu.goals = our_objects
-        if not CONFIGURATIONS[name].targets:
-            qemu.goals = lambda _: ['all']
         qemu.build(name)
         print(f'{name}: built in {ui.show(qemu.folder(name))}')
 
