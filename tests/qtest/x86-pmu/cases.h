@@ -186,6 +186,7 @@
     X(tdp_code, "precise/code-cache", CASE_PRECISE)                         \
     X(tdp_branches, "precise/conditional-branches", CASE_PRECISE)           \
     X(tdp_returns, "precise/returns", CASE_PRECISE)                         \
+    X(tdp_faults, "precise/calls-that-fault", CASE_PRECISE)                 \
     X(tdp_indirect, "precise/indirect-jumps", CASE_PRECISE)                 \
     X(tdp_skid, "precise/one-pmi", CASE_PRECISE)                            \
     X(tdp_sum, "precise/leaves-add-up", CASE_PRECISE)                       \

@@ -569,6 +569,19 @@ BODY td_syscalls
     .endr
     ret
 
+/* Three nested calls, the last one indirect, with their stack below RDI */
+BODY td_calls
+    mov     %rsp, %r10
+    lea     3f(%rip), %r11
+    mov     %rdi, %rsp
+    call    1f
+    mov     %r10, %rsp
+    ret
+1:  call    2f
+    ret
+2:  call    *%r11
+3:  ret
+
 /* RDI turns, a breakpoint, and as many turns again */
 BODY td_halves
     mov     %rdi, %rcx

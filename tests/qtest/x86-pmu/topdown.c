@@ -3263,6 +3263,40 @@ static void case_tdp_returns(void)
     check_precise(&twenty_four, &eight);
 }
 
+static bool hook_present(Frame *f)
+{
+    if (f->vector != VEC_PF) {
+        return false;
+    }
+    this_cpu()->events++;
+    set_present(LOOSE_PAGE, true);
+    return true;
+}
+
+/* A call whose push faults is no call yet: the stack grows, and it is one. */
+static void case_tdp_faults(void)
+{
+    Cpu *cpu = this_cpu();
+    unsigned n;
+
+    for (n = 0; n < LEARN + 4; n++) {
+        /* The first call with its push in the page, or none of the three */
+        unsigned first = n < LEARN ? 3 : n - LEARN;
+
+        set_present(LOOSE_PAGE, first == 3);
+        start(0);
+        program(P_MISPREDICTS, EV_BRANCH_MISSES | EVTSEL_USR);
+        cpu->events = 0;
+        cpu->hook = hook_present;
+        user(body_td_calls, LOOSE_PAGE + 0x1000 + 8 * first);
+        if (n >= LEARN) {
+            check("faults", first, cpu->events, first < 3);
+            check("mispredicts", first, rdmsr(MSR_PMC(P_MISPREDICTS)), 0);
+        }
+    }
+    cpu->hook = NULL;
+}
+
 /* The last target is what is predicted. */
 static void case_tdp_indirect(void)
 {

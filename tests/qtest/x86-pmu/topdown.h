@@ -23,7 +23,7 @@
 
 /* For run_user() */
 #define TOPDOWN_BODIES(X)                                                   \
-    X(td_mixed) X(td_syscalls) X(td_halves) X(td_until_host)                \
+    X(td_mixed) X(td_syscalls) X(td_calls) X(td_halves) X(td_until_host)    \
     X(td_rdpmc_metrics) X(td_reads) X(td_lines) X(td_expensive)             \
     X(td_loose_halt) X(td_loose_fault) X(td_loose_stop) X(td_filtered)
 
