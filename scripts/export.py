@@ -139,6 +139,10 @@ def write_patches(first, tip):
             fresh = own_patches(first, tip, fresh)
     else:
         ui.write(tree.PATCHES / 'series', series_text(fresh))
+        for own in tree.PATCHES.glob('*/[0-9]*.patch'):     # of later bases
+            for name in fresh:
+                if name[5:] == own.name[5:]:
+                    own.rename(own.with_name(name))
     for name, data in fresh.items():
         ui.write(top / name, data)
     for old in set(top.glob('[0-9]*.patch')) - {top / name for name in fresh}:

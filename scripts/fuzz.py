@@ -73,8 +73,8 @@ def findings(folder):
     return sorted(path for path in folder.iterdir() if FOUND.fullmatch(path.name))
 
 
-def fuzz(name, seconds):
-    """Fuzz one target for so long; returns its Result."""
+def fuzz(name, seconds, children):
+    """Fuzz one target for so long; returns its Result. `children` gets the process."""
     target, folder = TARGETS[name], WORK / name
     corpus, log = folder / 'corpus', ui.LOGS / f'fuzz-{name}.log'
     corpus.mkdir(parents=True, exist_ok=True)
@@ -83,11 +83,14 @@ def fuzz(name, seconds):
     if (SEEDS / f'{name}.tar.xz').exists():
         shutil.unpack_archive(SEEDS / f'{name}.tar.xz', corpus)
     with open(log, 'wb') as out:
-        subprocess.run(command(target, f'-max_total_time={seconds}', '-timeout=60',
-                               f'-max_len={4096 if target.args else 1 << 18}',
-                               '-rss_limit_mb=8192', f'-artifact_prefix={folder}/', corpus),
-                       stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment(target),
-                       cwd=qemu.folder(KIND))
+        child = subprocess.Popen(command(target, f'-max_total_time={seconds}', '-timeout=60',
+                                         f'-max_len={4096 if target.args else 1 << 18}',
+                                         '-rss_limit_mb=8192', f'-artifact_prefix={folder}/',
+                                         corpus),
+                                 stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                 env=environment(target), cwd=qemu.folder(KIND))
+        children.append(child)
+        child.wait()
     result = read(log.read_text(errors='replace'), tree.overlay_files(), findings(folder))
     if not result.inputs:
         raise ui.Fail(f'{name}: the fuzzer did not start', 'see its output', log)
@@ -128,7 +131,14 @@ def cmd_fuzz(opt):
     ui.LOGS.mkdir(parents=True, exist_ok=True)
     with ui.Step(f'fuzz {", ".join(names)}, {opt.time} s each'), \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = dict(zip(names, pool.map(lambda name: fuzz(name, opt.time), names)))
+        children = []
+        try:
+            results = dict(zip(names, pool.map(lambda name: fuzz(name, opt.time, children), names)))
+        except (KeyboardInterrupt, SystemExit):
+            pool.shutdown(wait=False, cancel_futures=True)
+            for child in children:
+                child.kill()
+            raise
     for name, result in results.items():
         print(f'{name}: {result.inputs} inputs, {result.covered} edges covered, {result.kept} '
               f'inputs kept, {len(result.crashes)} crashes, {len(result.undefined)} cases of '

@@ -3,6 +3,7 @@
 
 import os
 import sys
+import tempfile
 
 import ui
 
@@ -29,12 +30,14 @@ def graph(*targets, qemu_src=None):
 
 
 def ninja(*goals):
-    with open(ui.LOGS / 'ninja.log', 'w') as log:
+    with tempfile.TemporaryFile('w+') as log:
         # The jobs show their progress and errors themselves, on standard error.
         status = ui.call(['ninja', '-C', ui.BUILD, '--quiet', *goals], stdout=log,
                          env=dict(os.environ, QEMU_PMU_CWD=os.getcwd()))
+        log.seek(0)
+        text = log.read()
     if status:
-        text = (ui.LOGS / 'ninja.log').read_text()
+        ui.write(ui.LOGS / 'ninja.log', text)
         if 'FAILED:' not in text:          # ninja's own trouble, if not on standard error
             why = text.strip().splitlines()[-1:] or [f'status {status}']
             raise ui.Fail(f'ninja failed: {why[0]}', log=ui.LOGS / 'ninja.log')

@@ -229,8 +229,9 @@ class Modules:
         """A module of the kernel's own, by name."""
         name = name.replace('-', '_')
         if name in self.order:
-            return
-        if name in self.known:      # guests need no decompressor
+            data, arguments, already = self.order[name]
+            self.order[name] = data, arguments, already or required
+        elif name in self.known:      # guests need no decompressor
             self._load(name, unpacked(self.known[name]), '', required)
         elif required and name not in self.builtin:
             raise ui.Fail(f'this kernel has no module {name}', f'its modules are below '

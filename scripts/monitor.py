@@ -66,20 +66,25 @@ def running():
         return [path.stem for path in sorted(FOLDER.glob('*.lock')) if not ui.try_lock(path)]
 
 
+class Gone(ui.Fail):
+    """The guest does not run, or no longer."""
+
+
 @contextlib.contextmanager
 def of_guest(name=''):
     """The monitor of a guest, or of the only one that runs."""
     names = running()
     if not names:
-        raise ui.Fail('no guest is running', 'start one with ./pmu boot in another terminal')
+        raise Gone('no guest is running', 'start one with ./pmu boot in another terminal')
     if name and name not in names or not name and len(names) > 1:
-        raise ui.Fail(f'{name}: no such guest is running' if name else 'several guests are running',
-                      f'name one of {", ".join(names)}')
+        raise (Gone if name else ui.Fail)(
+            f'{name}: no such guest is running' if name else 'several guests are running',
+            f'name one of {", ".join(names)}')
     with address(name or names[0]) as where, socket.socket(socket.AF_UNIX) as s:
         try:
             s.connect(where)
         except OSError as error:
-            raise ui.Fail(f'the monitor of {name or names[0]}: {error.strerror}') from None
+            raise Gone(f'the monitor of {name or names[0]}: {error.strerror}') from None
         if not select.select([s], [], [], PATIENCE)[0]:
             raise ui.Fail(f'the monitor of {name or names[0]} does not answer',
                           'does another program use it?')
@@ -91,6 +96,6 @@ def of_guest(name=''):
                 with contextlib.suppress(EOFError, OSError):    # what ended the reader
                     monitor.close()
         except library().QMPError as error:
-            raise ui.Fail(str(error) or 'the guest has ended') from None
+            raise (ui.Fail if str(error) else Gone)(str(error) or 'the guest has ended') from None
         except EOFError:
-            raise ui.Fail('the guest has ended') from None
+            raise Gone('the guest has ended') from None

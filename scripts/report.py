@@ -166,4 +166,4 @@ def demo_page(demos):
 
 def write(path, text):
     ui.write(path, text)
-    ui.say(f'the page is {ui.show(path)}')
+    ui.say(f'wrote {ui.show(path)}')

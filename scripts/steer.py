@@ -241,18 +241,22 @@ def cmd_watch(opt):
     before, start, number, name = [], 0, 0, opt.guest
     with ui.scratch('watch-') as scratch:
         while True:
-            with monitor.of_guest(name) as qmp:
-                guest = Guest(qmp, scratch)
-                name = name or monitor.running()[0]
-                now, then = list(rows(guest)), time.monotonic()
+            try:
+                with monitor.of_guest(name) as qmp:
+                    guest = Guest(qmp, scratch)
+                    name = name or monitor.running()[0]
+                    now, then = list(rows(guest)), time.monotonic()
+            except monitor.Gone:
+                if number:
+                    return
+                raise
             now = [row for row in now if opt.only.lower() in f'{row.where} {row.name}'.lower()]
             if sys.stdout.isatty():
                 print('\033[H\033[2J', end='')
+            elif number:
+                print()
             print(*table(now, before, then - start), sep='\n', flush=True)
             before, start, number = now, then, number + 1
             if number == opt.count:
                 return
             time.sleep(opt.interval)
-            if name not in monitor.running():
-                return
-            print()

@@ -15,7 +15,7 @@ from junit import Case
 LOG = ui.BUILD / 'meson-logs' / 'testlog.json'
 ON_REQUEST = ('browser', 'lava')        # suites that need packages of their own
 DEVICES = {             # tests by their names; those of what devices share belong to each
-    'x86': r'x86|^topdown|^repeat|insn-count|synthetic',
+    'x86': r'x86|^topdown|^repeat|insn-count|synthetic|^hammer|^count|^steering',
     'pmcu': r'pmcu|arm|^dtb|insn-count|stock_code|^records|^repeat|synthetic|boot_failures',
     'imc': r'imc|power|pnor|ppc|insn-count|synthetic',
 }

@@ -173,6 +173,11 @@ class TreeTest(unittest.TestCase):
         os.chmod(self.qemu / 'hw/arm/run.sh', 0o755)
         write(self.project.root, {**FILES, **SERIES})
 
+    def git(self, *args, who='User'):
+        return subprocess.run(
+            ['git', '-c', f'user.name={who}', '-c', f'user.email={who}@localhost', '-C', self.src,
+             *args], check=True, env=self.project.env, capture_output=True, text=True).stdout
+
     def prepare(self, source=None, ok=True, **kw):
         done = self.project.run('scripts/step.py', 'prepare', self.project.top / 'stamp',
                                 source or self.qemu, **kw)

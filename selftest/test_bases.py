@@ -127,6 +127,24 @@ class Bases(TreeTest):
         self.pmu('export')
         self.assertFalse(self.own.exists())
 
+    def test_renumbered(self):
+        """a later base's own patch gets the new number of the patch that it stands for"""
+        self.rebase(FAR)
+        self.resolve()
+        self.pmu('export')
+        text = self.own.read_bytes()
+        self.src = self.first_src
+        patch = self.git('rev-parse', 'HEAD').strip()
+        self.git('reset', '-q', '--hard', 'HEAD^')
+        write(self.src, {'hw/arm/virt.c': 'edited\n'})
+        self.git('commit', '-qam', 'hw/arm: edit it')
+        self.git('cherry-pick', patch)
+        done = self.project.pmu('export')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({path.name: path.read_bytes() for path in self.own.parent.iterdir()},
+                         {PATCH_NAME.replace('0001', '0002'): text})
+        self.assertIn('with 2 patches (1 of patches/10.2)', self.second().stderr)
+
     def test_not_needed(self):
         """a patch of which nothing is left is empty from then on, and is not applied"""
         self.rebase(FAR)

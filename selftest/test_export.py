@@ -27,11 +27,6 @@ class Prepared(TreeTest):
             self.assertEqual(done.returncode, 0, done.stderr)
         return done
 
-    def git(self, *args, who='User'):
-        return subprocess.run(
-            ['git', '-c', f'user.name={who}', '-c', f'user.email={who}@localhost', '-C', self.src,
-             *args], check=True, env=self.project.env, capture_output=True, text=True).stdout
-
     def kept(self):
         """The files that an export may write."""
         return {n: c for n, c in read(self.root).items()

@@ -4,8 +4,11 @@
 import argparse
 import contextlib
 import io
+import os
 import pathlib
+import signal
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
@@ -14,6 +17,7 @@ import fuzz
 import qemu
 import tree
 import ui
+from fixtures import wait_for
 
 LOG = """\
 #2\tINITED cov: 100 ft: 101 corp: 1/1b exec/s: 0 rss: 90Mb
@@ -84,10 +88,10 @@ class Runs(unittest.TestCase):
             patch.start()
             self.addCleanup(patch.stop)
 
-    def run_fuzzer(self, name, keep=False):
+    def run_fuzzer(self, *names, keep=False):
         out = io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-            status = fuzz.cmd_fuzz(argparse.Namespace(names=[name], time=1, keep=keep))
+            status = fuzz.cmd_fuzz(argparse.Namespace(names=names, time=1, keep=keep))
         return status, out.getvalue()
 
     def test_status(self):
@@ -98,6 +102,29 @@ class Runs(unittest.TestCase):
         (self.folder / 'found/pmcu/timeout-2c').touch()
         (self.folder / 'corpus').write_text('good')
         self.assertEqual(self.run_fuzzer('pmcu')[0], 0)
+
+    def test_ended(self):
+        """Ctrl-C and SIGTERM end the fuzzers, too"""
+        marks = [self.folder / f'{name}.pid' for name in ('pmcu', 'pnor')]
+        (self.folder / 'fuzzer').write_text(
+            '#!/bin/sh\nfor arg; do case $arg in -artifact_prefix=*) name=${arg%/}; esac; done\n'
+            f'echo $$ > {self.folder}/part.$$; mv {self.folder}/part.$$ '
+            f'{self.folder}/${{name##*/}}.pid; exec sleep 1000\n')
+        waited = threading.Event()
+
+        def interrupt():
+            wait_for(lambda: all(mark.exists() for mark in marks), 'the fuzzers')
+            if not waited.is_set():
+                os.kill(os.getpid(), signal.SIGINT)
+
+        with mock.patch('os.cpu_count', lambda: 2), self.assertRaises(KeyboardInterrupt):
+            threading.Thread(target=interrupt).start()
+            try:
+                self.run_fuzzer('pmcu', 'pnor')
+            finally:
+                waited.set()
+        for mark in marks:
+            self.assertFalse(os.path.exists(f'/proc/{mark.read_text().strip()}'))
 
     def test_again(self):
         """a crash is printed with a command that does the same, for a device with qtest's commands"""

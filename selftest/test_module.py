@@ -138,10 +138,16 @@ class Load(unittest.TestCase):
             self.modules.add_file(self.own('early', 'later'))
 
     def test_modprobe(self):
-        """--modprobe: a module once, after others; nothing if it is built in; no unknown name"""
+        """--modprobe: a module once, after others, required even if another one would do without it;
+        nothing if it is built in; no unknown name"""
         for name in 'top_half', 'top-half', 'built-in-one':
             self.modules.add(name)
         self.assertEqual([*self.modules.order], ['low', 'top_half'])
+        self.modules.add('other', required=False)
+        self.assertFalse(self.modules.order['other'][2])
+        self.modules.add('other')
+        self.modules.add('other', required=False)
+        self.assertTrue(self.modules.order['other'][2])
         with self.assertRaisesRegex(ui.Fail, '^this kernel has no module nothing; its modules are '
                                     f'below {self.top}/tree'):
             self.modules.add('nothing')

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu set` and `pmu watch`: names, tables and counters, with a made-up monitor."""
 
+import argparse
 import contextlib
 import io
 import pathlib
@@ -153,6 +154,36 @@ class Steer(unittest.TestCase):
         lines = [line.split() for line in steer.table(now, before, 2)][1:]
         self.assertEqual(lines, [['a', 'x', '5,100', '2,500'], ['a', 'y', '7'], ['a', 'z', '2', '%'],
                                  ['b', 'x', '9']])
+
+
+class Watch(unittest.TestCase):
+    def watch(self, *guests):
+        """What watch prints of these (Machine or error), one for each table."""
+        guests = iter(guests)
+
+        @contextlib.contextmanager
+        def of_guest(_):
+            found = next(guests)
+            if isinstance(found, Exception):
+                raise found
+            yield found
+
+        opt = argparse.Namespace(guest='power', only='', interval=0, count=None)
+        with mock.patch.multiple(monitor, of_guest=of_guest, running=lambda: ['power']), \
+                contextlib.redirect_stdout(io.StringIO()) as out:
+            steer.cmd_watch(opt)
+        return out.getvalue()
+
+    def test_end(self):
+        """watch ends well when the guest ends, also in the middle of a table, and fails without"""
+        text = self.watch(Machine(), Machine(), monitor.Gone('the guest has ended'))
+        first, second = text.split('\n\n')
+        self.assertRegex(first, '^where .*value')
+        self.assertEqual(len(first.splitlines()), len(second.splitlines()))
+        for errors in ([monitor.Gone('no guest is running')], [Machine(), ui.Fail('does not answer')]):
+            with self.assertRaises(ui.Fail) as caught:
+                self.watch(*errors)
+            self.assertEqual(caught.exception, errors[-1])
 
 
 class Names(unittest.TestCase):
