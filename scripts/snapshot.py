@@ -60,6 +60,7 @@ class Snapshot:
             self.part.replace(self.path)
             for old in set(self.path.parent.glob(f'{self.name}-*')) - {self.path}:
                 old.unlink(missing_ok=True)
+            self._until(qmp, 'query-status', ['finish-migrate'])     # QEMU refuses cont until then
             qmp.cmd('cont')
 
     @staticmethod

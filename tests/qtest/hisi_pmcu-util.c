@@ -207,6 +207,23 @@ static bool pmcu_wait_migration(QTestState *qts)
     g_assert_not_reached();
 }
 
+/* "completed" comes before QEMU is done: until then, it refuses "cont". */
+static void pmcu_wait_saved(QTestState *qts)
+{
+    for (int i = 0; i < 60000; i++) {
+        QDict *rsp = qtest_qmp_assert_success_ref(
+            qts, "{'execute': 'query-status'}");
+        bool saved = g_str_equal(qdict_get_str(rsp, "status"), "postmigrate");
+
+        qobject_unref(rsp);
+        if (saved) {
+            return;
+        }
+        g_usleep(1000);
+    }
+    g_assert_not_reached();
+}
+
 char *pmcu_disk(void)
 {
     g_autofree char *disk = NULL;
@@ -230,6 +247,7 @@ char *pmcu_save(QTestState *qts)
     qtest_qmp_assert_success(qts, "{'execute': 'migrate',"
                              " 'arguments': {'uri': %s}}", uri);
     g_assert_true(pmcu_wait_migration(qts));
+    pmcu_wait_saved(qts);
     return g_steal_pointer(&file);
 }
 

@@ -218,23 +218,22 @@ void guest_run(Guest *g, uint32_t command, uint64_t arg, uint64_t arg2)
     guest_finish(g);
 }
 
-static void wait_migrated(QTestState *qts)
+/* Until query-migrate or query-status answers with a status */
+static void wait_status(QTestState *qts, const char *query, const char *wanted)
 {
     gint64 end = g_get_monotonic_time() + TIMEOUT_S * G_USEC_PER_SEC;
+    bool done = false;
 
-    for (;;) {
-        QDict *rsp = qtest_qmp_assert_success_ref(
-            qts, "{ 'execute': 'query-migrate' }");
+    while (!done) {
+        QDict *rsp = qtest_qmp_assert_success_ref(qts, "{ 'execute': %s }",
+                                                  query);
         const char *status = qdict_get_try_str(rsp, "status");
-        bool done = g_strcmp0(status, "completed") == 0;
 
         g_assert_cmpstr(status, !=, "failed");
+        done = g_strcmp0(status, wanted) == 0;
         qobject_unref(rsp);
-        if (done) {
-            return;
-        }
         g_assert_cmpint(g_get_monotonic_time(), <, end);
-        g_usleep(1000);
+        g_usleep(done ? 0 : 1000);
     }
 }
 
@@ -255,7 +254,9 @@ char *guest_save(Guest *g)
     }
     qtest_qmp_assert_success(g->qts, "{ 'execute': 'migrate', "
                              "'arguments': { 'uri': %s } }", uri);
-    wait_migrated(g->qts);
+    wait_status(g->qts, "query-migrate", "completed");
+    /* Only then is QEMU done: until then, it refuses "cont". */
+    wait_status(g->qts, "query-status", "postmigrate");
     return stream;
 }
 
@@ -265,7 +266,7 @@ Guest guest_load(const Guest *g, const char *args, const char *stream)
 
     to.qts = qtest_initf(MACHINE " -bios %s %s -incoming file:%s -accel tcg",
                          image_file, args, stream);
-    wait_migrated(to.qts);
+    wait_status(to.qts, "query-migrate", "completed");
     unlink(stream);
     qtest_qmp_assert_success(to.qts, "{ 'execute': 'cont' }");
     return to;
