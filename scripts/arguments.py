@@ -48,6 +48,15 @@ def between(least, most):
                   f'from {least} to {most}')
 
 
+def one_of(*known):
+    """One of these names, or none: `choices` of words that may be left out refuse that."""
+    def parse(text):
+        if text not in known:
+            raise ArgumentTypeError(f'invalid choice: {text!r} (choose from {str(known)[1:-1]})')
+        return text
+    return parse
+
+
 def word(option, pattern, what):
     """A text of this form."""
     def parse(text):
@@ -120,10 +129,10 @@ MORE = {        # arguments of add_argument() that commands.ini does not have
     'boot --share': {'type': at_path('--share', '/share'), 'dest': 'shares', **PATHS},
     'boot --timeout': {'type': positive(float)},
     'boot --with': {'type': packages, 'dest': 'packages', 'action': 'extend'},
-    'count --tolerance': {'type': number(float, lambda value: 0 <= value < math.inf, 'above 0')},
+    'count --tolerance': {'type': number(float, lambda value: 0 <= value < math.inf, 'from 0 on')},
     'fuzz --time': {'type': positive(int)},
-    'install --prefix': {'required': True},
-    'kernel --kernel-flavour': {'type': word('--kernel-flavour', '[a-z0-9]*', 'one')},
+    'install --prefix': {'required': True, 'type': word('--prefix', '.+', 'a folder')},
+    'kernel --kernel-flavour': {'type': word('--kernel-flavour', '[a-z0-9]*', 'a flavour')},
     'kernel --release': {'type': word('--release', '([a-z][a-z0-9-]*)?',
                                       'a Debian release, such as bookworm')},
     'rebase --continue': {'dest': 'go_on'},
@@ -153,7 +162,7 @@ def add(sub, group, section, key, text):
     else:
         kw.update(metavar=metavar, default=None if not dashes else [] if many else default)
         if re.fullmatch(r'[a-z0-9_|]+', metavar):
-            kw['choices'] = metavar.split('|')
+            kw |= {'type': one_of(*metavar.split('|'))} if many else {'choices': metavar.split('|')}
         if many and dashes:
             kw['action'] = 'append'
         elif not dashes and names[0] != name:

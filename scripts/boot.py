@@ -310,6 +310,7 @@ def cmd_boot(opt):
     if opt.symbols and (opt.kernel or not opt.gdb):
         opt.error("--symbols needs --gdb, and is for Debian's kernels: it goes without --kernel")
     kernels.check_options(opt)
+    ui.check_output(opt.junit)
     if not opt.run and not opt.shell and not sys.stdin.isatty():
         raise ui.Fail('no terminal for a shell', "use --run SCRIPT; see 'pmu boot --help'",
                       status=2)

@@ -69,6 +69,7 @@ def cmd_count(opt):
     if not opt.args:
         opt.error('no PROGRAM behind --')
     old = baseline(opt.baseline) if opt.baseline else None
+    ui.check_output(opt.json)
     topdown.program(opt.args)               # what cannot run is refused before anything is built
     graph('qemu', 'guest-x86')
     status, counts = run(opt.args)

@@ -154,10 +154,10 @@ def write_patches(first, tip):
 def cmd_export(opt):
     now = tree.state()
     if not now or not (SRC / '.git').exists():
-        raise ui.Fail('there is no prepared source', "run './pmu prepare' first")
+        raise ui.Fail('there is no prepared source', f'run {ui.command("prepare")} first')
     if not now['pinned']:
         raise ui.Fail(f'the prepared source is QEMU {now["version"]}, but patches are kept for '
-                      f'{base.base()["version"]}', "'./pmu clean' and prepare that version")
+                      f'{base.base()["version"]}', f'{ui.command("clean")} and prepare that version')
     if opt.new_patch and ui.BASE:
         raise ui.Fail('--new-patch is for the first base', 'add the patch there')
     with ui.lock(ui.HOME / 'lock', 'the source'):

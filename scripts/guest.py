@@ -220,7 +220,7 @@ def packages(name, wanted):
 def check_script(path):
     """Refuse a --run file that the guest's kernel could not execute."""
     if not os.path.isfile(path):
-        raise ui.Fail(f'--run {path}: no such file')
+        raise ui.Fail(f'--run {path}: {"not a" if os.path.exists(path) else "no such"} file')
     with open(path, 'rb') as handle:
         first = handle.readline(4096)
     if first[:2] not in (b'#!', b'\x7fE'):

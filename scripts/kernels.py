@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Find a kernel image by release and flavour, or in a tree of the user's, and its modules."""
 
+import contextlib
 import functools
 import pathlib
 import re
@@ -79,7 +80,7 @@ def check(path, arch):
     if not any(re.match(pattern, head, re.DOTALL) for pattern, _ in arch.magic):
         kinds = ' or '.join(name for _, name in arch.magic)
         raise ui.Fail(f'--kernel {path} is not a kernel for {arch.debian} (no {kinds} header)',
-                      f'give the vmlinuz or vmlinux file of a {arch.debian} kernel')
+                      f'give the vmlinuz or vmlinux file of a kernel for {arch.debian}')
     return path
 
 
@@ -147,7 +148,12 @@ def debian_kernel(name, release='', flavour=''):
     where = folder(name, release, flavour)
     where.mkdir(parents=True, exist_ok=True)
     with ui.lock(ui.BUILD / 'guest' / name / 'kernel.lock', f'the {name} kernel'):
-        fetch(ARCHES[name], where, release or SUITE, flavour)
+        try:
+            fetch(ARCHES[name], where, release or SUITE, flavour)
+        except ui.Fail:
+            with contextlib.suppress(OSError):
+                where.rmdir()           # if it is empty, there is no such kernel
+            raise
     return Kernel(where / 'kernel', where)
 
 
@@ -240,6 +246,8 @@ class Modules:
     def add_file(self, path, arguments=''):
         """A module of the user's."""
         data = pathlib.Path(path).read_bytes()
+        if not module_info(data, 'vermagic'):
+            raise ui.Fail(f'--module {path} is no kernel module (it has no vermagic)')
         magic, origin = module_info(data, 'vermagic').split(' ')[0], self.kernel.origin()
         if origin and magic != origin[1]:
             raise ui.Fail(f'{path} is for the kernel {magic}, and this guest boots {origin[1]}',

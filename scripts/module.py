@@ -85,6 +85,8 @@ def headers(arch, kernel):
 def check_source(source):
     """The absolute path of a module's folder; refuse what cannot be one."""
     source = pathlib.Path(source).absolute()
+    if not source.is_dir():
+        raise ui.Fail(f'{ui.show(source)}: {"not a" if source.exists() else "no such"} folder')
     if not any((source / kbuild).is_file() for kbuild in ('Kbuild', 'Makefile')):
         raise ui.Fail(f'{ui.show(source)} has no Kbuild file and no Makefile',
                       'give the folder of a kernel module')

@@ -79,7 +79,7 @@ def of_guest(name=''):
     if name and name not in names or not name and len(names) > 1:
         raise (Gone if name else ui.Fail)(
             f'{name}: no such guest is running' if name else 'several guests are running',
-            f'name one of {", ".join(names)}')
+            f'say which: {", ".join(names)} (set: --guest NAME, watch: NAME)')
     with address(name or names[0]) as where, socket.socket(socket.AF_UNIX) as s:
         try:
             s.connect(where)

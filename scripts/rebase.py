@@ -28,7 +28,7 @@ def start(qemu_src, discard):
     """Lay out stock source and overlay, and begin with the series."""
     if (STATE.exists() or tree.edits()) and not discard:
         raise ui.Fail(f'{ui.show(SRC)} has a rebase that is not finished, or edits',
-                      "'./pmu rebase --continue' goes on, '--discard' drops them")
+                      f"{ui.command('rebase --continue')} goes on, '--discard' drops them")
     source = os.path.abspath(qemu_src) if qemu_src else tree.state().get('source')
     commit, version = base.import_base(source)
     tree.know_older_bases()
@@ -52,7 +52,7 @@ def markers():
 def resume():
     """Commit a conflict that was resolved, or skip its patch if nothing is left; go on."""
     if not STATE.exists():
-        raise ui.Fail('there is no rebase to continue', "start one: './pmu rebase'")
+        raise ui.Fail('there is no rebase to continue', f'start one: {ui.command("rebase")}')
     now = json.loads(STATE.read_text())
     if stopped_at() is None:
         return now, True, ''                    # finished by hand
@@ -76,7 +76,7 @@ def cmd_rebase(opt):
             ui.write(ui.LOGS / 'am.log', out)
             raise ui.Fail(f'{now["patches"][stopped_at() or 0]} does not merge',
                           f'resolve it in {ui.show(SRC)}, then '
-                          f"'./pmu rebase --base {ui.BASE} --continue'", ui.LOGS / 'am.log')
+                          f'{ui.command("rebase --continue")}', ui.LOGS / 'am.log')
         # git am makes no commit of what QEMU has already. Names of files have the first 52
         # characters of a subject.
         made = {subject[:52] for subject in

@@ -44,9 +44,9 @@ def cmd_records(opt):
     size = layout.record().size
     try:
         with open(opt.file, 'rb') as handle:
-            handle.seek(opt.offset)
-            data = handle.read(min((opt.records or sys.maxsize) * size,
-                                   os.path.getsize(opt.file)))
+            whole = os.path.getsize(opt.file)
+            handle.seek(min(opt.offset, whole))
+            data = handle.read(min((opt.records or sys.maxsize) * size, whole))
     except OSError as error:
         raise ui.Fail(f'{opt.file}: {error.strerror}') from None
     rest = len(data) % size

@@ -114,7 +114,8 @@ def assign(guest, settings):
         paths = [path for path, n in objects.items() if name in guest.properties(path)
                  and number in (None, str(n))]
         if not paths:
-            raise ui.Fail(f'{setting}: this guest has nothing with this property',
+            where = ' of that number' if number else ''
+            raise ui.Fail(f'{setting}: this guest has nothing{where} with this property',
                           "'./pmu set' without arguments shows what there is")
         value = guest.complete(name, value)
         if name in ('uav', 'synthetic-seed', 'post-period-ns', 'trace-min-period-ns'):
@@ -152,9 +153,12 @@ def cmd_set(opt):
     with ui.scratch('set-') as scratch, monitor.of_guest(opt.guest) as qmp:
         target = Guest(qmp, scratch)
         if opt.events is not None:
-            for unit, event, _, _ in target.catalog():
-                if opt.events.lower() in f'{unit}/{event}'.lower():
-                    print(f'{unit}/{event}')
+            known = [f'{unit}/{event}' for unit, event, _, _ in target.catalog()]
+            if not known:
+                raise ui.Fail('this guest has no events of in-memory collection')
+            for name in known:
+                if opt.events.lower() in name.lower():
+                    print(name)
         elif opt.settings:
             assign(target, opt.settings)
         else:

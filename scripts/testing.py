@@ -102,6 +102,7 @@ def cmd_test(opt):
         raise ui.Fail('--coverage goes without --suite, --list and --no-rebuild',
                       "name tests of the suite qtest, or none for all; see 'pmu test --list'",
                       status=2)
+    ui.check_output(opt.junit)
     graph()
     if opt.coverage:
         opt.suite, os.environ['QEMU_PMU_KIND'] = ['qtest'], coverage.KIND

@@ -268,9 +268,7 @@ def cmd_topdown(opt):
     options = Options(opt.args, opt.cpu, opt.level, opt.model, opt.mix, opt.user,
                       100 if opt.html else 0)
     program(opt.args)                       # what cannot run is refused before anything is built
-    for path in (opt.svg, opt.json, opt.html):
-        if os.path.isdir(path):
-            raise ui.Fail(f'{path} is a folder', 'give the name of a file')
+    ui.check_output(opt.svg, opt.json, opt.html)
     graph('qemu', 'guest-x86')
     status, found, timeline = run(options)
     print(options.title, f'{options.note(found)}\n', *tree(found), sep='\n', flush=True)

@@ -124,7 +124,7 @@ def refuse_edits(build, drop, why=''):
     if changed := edits(build):
         raise ui.Fail(f'{ui.show(build / "qemu/src")} has edits that were not exported '
                       f'({len(changed)} files, {changed[0]} first){why}',
-                      f"'./pmu export' keeps them, {drop} drops them")
+                      f'{ui.command("export")} keeps them, {drop} drops them')
 
 
 def names(commit):
@@ -172,8 +172,9 @@ def apply_series(commit, version, branch=None):
         ui.write(ui.LOGS / 'am.log', out)
         done = int(git('rev-list', '--count', f'{commit}..HEAD', cwd=STAGE))
         raise ui.Fail(f'{patches[done].name} does not apply to QEMU {version}',
-                      f'use QEMU {made_for} (--qemu-src DIR|TARBALL), or mend the '
-                      "patch: './pmu rebase'", ui.LOGS / 'am.log')
+                      f'use QEMU {made_for} (--qemu-src DIR|TARBALL), or ' + (
+                          f'mend the patch: {ui.command("rebase")}' if ui.BASE else
+                          'make that release a base (docs/bases.md)'), ui.LOGS / 'am.log')
     if version != made_for:
         ui.say(f'notice: the series was made for QEMU {made_for}; on {version} '
                f'{out.count("3-way")} patches needed a 3-way merge')
@@ -201,7 +202,7 @@ def prepare(qemu_src=None, discard=False):
         if old.get('stamp') == new_stamp and (SRC / '.git').exists() and not discard:
             return old
         if not discard:
-            refuse_edits(ui.BUILD, "'./pmu prepare --discard'", ', and the project changed too')
+            refuse_edits(ui.BUILD, ui.command('prepare --discard'), ', and the project changed too')
         know_older_bases()
         tip = apply_series(overlay_commit(commit), version)
         # Half a checkout would look like edits.

@@ -36,6 +36,11 @@ def use_base(name):
 use_base(os.environ.get('QEMU_PMU_BASE', ''))
 
 
+def command(words):
+    """A command of ours as a message names it: for the base that is worked on."""
+    return f"'./pmu {words}{f' --base {BASE}' if BASE else ''}'"
+
+
 class Fail(Exception):
     """An expected failure. Shown as one line: what, where the log is, what to do."""
 
@@ -268,12 +273,18 @@ def scratch(prefix):
         yield folder
 
 
+def check_output(*paths):
+    """Refuse files to be written later that cannot be."""
+    for path in filter(None, paths):
+        if os.path.isdir(path):
+            raise Fail(f'{path} is a folder', 'give the name of a file')
+
+
 def write(path, text):
     """Write a file whole or not at all, and only when its content differs."""
     data = text if isinstance(text, bytes) else text.encode(errors='backslashreplace')
+    check_output(path)
     path = pathlib.Path(path)
-    if path.is_dir():
-        raise Fail(f'{path} is a folder', 'give the name of a file')
     if path.exists() and not path.is_file():
         path.write_bytes(data)      # a device or a pipe, which a file must not replace
     elif not path.exists() or path.read_bytes() != data:

@@ -139,7 +139,7 @@ def verify():
         stock, version = tree.import_base(tree.state().get('source'))
         if version != pinned:
             raise ui.Fail(f'patches are kept for QEMU {pinned}, but this is {version}',
-                          "'./pmu clean' and use that version")
+                          f'{ui.command("clean")} and use that version')
         for number, (rule, problems) in enumerate(checks(stock), 1):
             print(f'{"not ok" if problems else "ok"} {number} - {rule}', flush=True)
             for problem in problems:

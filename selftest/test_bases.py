@@ -76,7 +76,7 @@ class Bases(TreeTest):
     def test_rebase(self):
         """a rebase stops with markers, goes on when they are resolved, and gives an own patch"""
         done = self.rebase(FAR)
-        one_line(self, done, 1, f'patches/{PATCH_NAME} does not merge', '--base 10.2 --continue')
+        one_line(self, done, 1, f'patches/{PATCH_NAME} does not merge', '--continue --base 10.2')
         self.assertIn('<<<<<<<', (self.src / 'hw/misc/meson.build').read_text())
         self.assertRegex(done.stdout, r'hw/misc/meson\.build:\d+\n')
         one_line(self, self.pmu('rebase', '--continue', ok=False), 1, 'meson.build:',

@@ -248,7 +248,8 @@ class Inside(unittest.TestCase):
         temp = tempfile.TemporaryDirectory()
         self.addCleanup(temp.cleanup)
         self.top = pathlib.Path(temp.name)
-        write(self.top, {'kernel': 'k', 'initrd': 'i', 'a (1).ko': 'm', 'b.ko': 'm'})
+        write(self.top, {'kernel': 'k', 'initrd': 'i', 'a (1).ko': 'vermagic=6\0',
+                         'b.ko': 'vermagic=6\0'})
         patch = mock.patch.multiple(ui, BUILD=self.top, LOGS=self.top)
         patch.start()
         self.addCleanup(patch.stop)

@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 import fixtures
+from arguments import parser
 from fixtures import ROOT, TreeTest, finish, one_line, write
 
 STUB = '#!/bin/sh\necho "$0 $*" >> "$CALLS"\n'
@@ -77,6 +78,20 @@ class Arguments(unittest.TestCase):
             one_line(self, done, 2, f"see 'pmu {name} --help'" if known else "see 'pmu --help'")
         self.assertFalse(self.project.build.exists())
 
+    def test_outputs(self):
+        """a file to be written that is a folder is noticed before anything is built"""
+        write(self.project.root, {'run.sh': '#!/bin/sh\n'})
+        for args in ('boot arm --run run.sh --junit guest', 'count --json guest -- sh',
+                     'topdown --svg guest -- sh', 'test --junit guest'):
+            one_line(self, self.pmu(*args.split()), 1, 'guest is a folder; give the name of a file')
+        self.assertFalse(self.project.build.exists())
+
+    def test_words(self):
+        """words that may be left out are checked if they are there"""
+        for command in 'bench', 'fuzz':
+            self.assertEqual(list(parser().parse_args([command]).names or []), [])
+        self.assertEqual(parser().parse_args(['bench', 'x86', 'arm']).names, ['x86', 'arm'])
+
     def test_no_dashes(self):
         """a command to be measured that is not behind "--" is shown as it must be"""
         one_line(self, self.pmu('topdown', '--user', 'echo', 'a b'), 2,
@@ -85,7 +100,7 @@ class Arguments(unittest.TestCase):
     def test_missing_script(self):
         """a --run file that is missing, or no script, is noticed before anything is built"""
         write(self.project.root, {'text.sh': 'true\n', 'dos.sh': '#!/bin/sh\r\n'})
-        for name, why in (('missing.sh', ': no such'), ('guest', ': no such'),
+        for name, why in (('missing.sh', ': no such'), ('guest', ': not a file'),
                           ('text.sh', ' does not start with "#!"'), ('dos.sh', ' has the line ends')):
             one_line(self, self.pmu('boot', 'arm', '--run', name), 1, f'--run {name}{why}')
         self.assertFalse(self.project.build.exists())
@@ -115,8 +130,10 @@ class Arguments(unittest.TestCase):
 
     def test_no_module(self):
         """a folder that is not a kernel module's is noticed before anything is built"""
-        for name in ('missing', 'guest'):
-            one_line(self, self.pmu('module', 'arm', name), 1, f'{name} has no Kbuild file')
+        write(self.project.root, {'file': ''})
+        for name, why in (('missing', ': no such folder'), ('file', ': not a folder'),
+                          ('guest', ' has no Kbuild file')):
+            one_line(self, self.pmu('module', 'arm', name), 1, f'{name}{why}')
         self.assertFalse(self.project.build.exists())
 
     def test_wrapper(self):

@@ -125,6 +125,9 @@ class Load(unittest.TestCase):
         self.assertEqual(str(caught.exception), f'{self.top}/mine.ko is for the kernel '
                          f'6.1.0-49-arm64, and this guest boots {RELEASE}; build it with '
                          './pmu module arm, and the same --release')
+        write(self.top, {'text.ko': 'text'})
+        with self.assertRaisesRegex(ui.Fail, f'^--module {self.top}/text.ko is no kernel module'):
+            self.modules.add_file(self.top / 'text.ko')
         self.assertEqual(self.modules.order, {})
 
     def test_depends(self):
