@@ -143,7 +143,7 @@ static void ppc_count_latch(PowerPCCPU *cpu, bool run)
 void ppc_count_time(PowerPCCPU *cpu)
 {
     PPCInsnCount *c = &cpu->insn_count;
-    bool busy = c->on && !CPU(cpu)->halted;
+    bool busy = c->on && !CPU(cpu)->halted && !cpu->env.quiesced;
     bool run = busy && (cpu->env.spr[SPR_CTRL] & CTRL_RUN);
     bool latch = run != c->running[PPC_COUNT_RUN];
     unsigned i;

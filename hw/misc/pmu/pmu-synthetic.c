@@ -113,13 +113,33 @@ static bool pmu_synthetic_units(const char *text, PmuSyntheticEntry *entry)
     return true;
 }
 
+bool pmu_synthetic_range(const char *text, const PmuSyntheticEvents *events,
+                         uint32_t *first, uint32_t *last)
+{
+    const char *dash;
+
+    if (pmu_synthetic_event(text, events, first)) {
+        *last = *first;
+        return true;
+    }
+    /* A name may have dashes of its own. */
+    for (dash = strchr(text, '-'); dash; dash = strchr(dash + 1, '-')) {
+        g_autofree char *from = g_strndup(text, dash - text);
+
+        if (pmu_synthetic_event(from, events, first) &&
+            pmu_synthetic_event(dash + 1, events, last)) {
+            return *first <= *last;
+        }
+    }
+    return false;
+}
+
 static bool pmu_synthetic_entry(const char *text,
                                 const PmuSyntheticEvents *events,
                                 PmuSyntheticEntry *entry, Error **errp)
 {
     g_auto(GStrv) sides = g_strsplit(text, "=", 2);
     g_auto(GStrv) where = g_strsplit(sides[0] ?: "", "@", 2);
-    g_auto(GStrv) range = g_strsplit(where[0] ?: "", "-", 2);
     const char *kind = sides[0] ? sides[1] : NULL;
 
     if (!kind) {
@@ -128,9 +148,8 @@ static bool pmu_synthetic_entry(const char *text,
         return false;
     }
 
-    if (!range[0] || !pmu_synthetic_event(range[0], events, &entry->first) ||
-        !pmu_synthetic_event(range[1] ?: range[0], events, &entry->last) ||
-        entry->first > entry->last) {
+    if (!where[0] || !pmu_synthetic_range(where[0], events, &entry->first,
+                                          &entry->last)) {
         g_autofree char *number = events->step > 1
             ? g_strdup_printf("a multiple of %u", events->step)
             : g_strdup("a number");

@@ -127,7 +127,6 @@ static bool pnv_imc_check_synthetic(PnvImc *imc, PnvImcArea area,
     for (i = 0; entries[i]; i++) {
         g_auto(GStrv) sides = g_strsplit(entries[i], "=", 2);
         g_auto(GStrv) where = g_strsplit(sides[0], "@", 2);
-        g_auto(GStrv) range = g_strsplit(where[0], "-", 2);
         uint32_t first, last;
 
         if (area == PNV_IMC_NEST) {
@@ -140,8 +139,7 @@ static bool pnv_imc_check_synthetic(PnvImc *imc, PnvImcArea area,
             }
             continue;
         }
-        if (!pmu_synthetic_event(range[0], &events, &first) ||
-            !pmu_synthetic_event(range[1] ?: range[0], &events, &last)) {
+        if (!pmu_synthetic_range(where[0], &events, &first, &last)) {
             g_assert_not_reached();
         }
         for (j = 0; j < imc->events[area]->len; j++) {
@@ -569,7 +567,7 @@ static void pnv_imc_class_init(ObjectClass *klass, ClassInitData *data)
                               pnv_imc_get_period, pnv_imc_set_period, NULL,
                               (void *)offsetof(PnvImc, trace_min_period_ns));
     object_class_property_set_description(klass, "trace-min-period-ns",
-        "Virtual time between samples of the trace, if the guest wants more");
+        "Average virtual time between samples, if the guest wants more");
 }
 
 static const PnvImcCoreModel pnv_imc_core_p9 = {

@@ -127,10 +127,16 @@ static bool catalog_event(GArray *events, const void *fdt, int pmu, int node,
 static bool catalog_unit(GArray *events[PNV_IMC_AREAS], const void *fdt,
                          int pmu, Error **errp)
 {
+    static const struct {
+        const char *name;
+        uint32_t at;
+    } place[] = {
+        { "offset", PNV_IMC_NEST_OFFSET }, { "cb_offset", PNV_IMC_CB_OFFSET },
+    };
     const char *unit = fdt_get_name(fdt, pmu, NULL);
-    uint32_t type, base, phandle;
+    uint32_t type, base, phandle, at;
     PnvImcArea area = 0;
-    int group, node;
+    int group, node, i;
 
     if (!catalog_u32(fdt, pmu, "type", &type)) {
         return true;
@@ -145,6 +151,13 @@ static bool catalog_unit(GArray *events[PNV_IMC_AREAS], const void *fdt,
         !catalog_u32(fdt, pmu, "events", &phandle)) {
         error_setg(errp, "unit %s has no reg or events", unit);
         return false;
+    }
+    for (i = 0; area == PNV_IMC_NEST && i < ARRAY_SIZE(place); i++) {
+        if (catalog_u32(fdt, pmu, place[i].name, &at) && at != place[i].at) {
+            error_setg(errp, "unit %s has %s 0x%x, this machine's is 0x%x",
+                       unit, place[i].name, at, place[i].at);
+            return false;
+        }
     }
     group = fdt_node_offset_by_phandle(fdt, phandle);
     if (group < 0) {

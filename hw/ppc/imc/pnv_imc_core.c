@@ -101,7 +101,7 @@ static void post_now(PnvImcPost *post, PnvImcEngine *engine)
     /* A second post at the same moment would repeat const and hash. */
     if (ns) {
         post_add_made_up(post, imc, ns);
-        post->posts++;
+        post->posts += post->posts < UINT32_MAX;    /* a ramp stays at its end */
     }
     trace_pnv_imc_post(imc->chip->chip_id, engine->core, post->page.addr, ns);
     if (!pnv_imc_page_add(&post->page, events,
@@ -445,6 +445,7 @@ void pnv_imc_core_create(PnvImc *imc)
     timer_init_ns(&imc->poster, QEMU_CLOCK_VIRTUAL, poster_timer, imc);
     imc->engines = g_ptr_array_new_with_free_func(engine_free);
     imc->cores = g_new0(PnvImcCore, chip->nr_cores);
+    memory_region_transaction_begin();      /* of hundreds of registers */
     for (i = 0; i < chip->nr_cores; i++) {
         PnvImcCore *core = &imc->cores[i];
         PnvCore *pc = chip->cores[i];
@@ -464,6 +465,7 @@ void pnv_imc_core_create(PnvImc *imc)
         add_scom(core, &core->pdbar_mr, &pdbar_ops, "pdbar",
                  htm_mode + PNV_IMC_PDBAR, 1);
     }
+    memory_region_transaction_commit();
 }
 
 void pnv_imc_core_destroy(PnvImc *imc)

@@ -8,7 +8,8 @@
  *
  *  - a cycle is a nanosecond of virtual time;
  *  - the busy time of a thread is divided between states (user, kernel,
- *    MSR[HV], ...) in proportion to the instructions in each state;
+ *    MSR[HV], ...) in proportion to the instructions in each state, or, if the
+ *    host did not let it execute any meanwhile, to its last ones;
  *  - events named NON_IDLE, and instructions by MSR[HV] and MSR[PR], count only
  *    with the run latch, CTRL[RUN];
  *  - for the number of busy threads, assume that all threads of a core began to
@@ -328,14 +329,26 @@ static void add_by_state(PnvImcValues value, Value what, uint64_t all,
     value[what][KERNEL] += all - user;
 }
 
-/* Values that are sums over the threads */
-static void thread_values(PnvImcValues value, const uint64_t *seen,
-                          const uint64_t *delta, unsigned mode)
+static uint64_t user_insns(const uint64_t *by)
 {
-    const uint64_t *by = &delta[PNV_IMC_INSNS];
+    return by[DOMAIN_PROB] + by[DOMAIN_ADJUNCT];
+}
+
+static uint64_t all_insns(const uint64_t *by)
+{
+    return user_insns(by) + by[DOMAIN_PRIV] + by[DOMAIN_HV];
+}
+
+/*
+ * Values that are sums over the threads. Times are divided in proportion to the
+ * instructions @by.
+ */
+static void thread_values(PnvImcValues value, const uint64_t *seen,
+                          const uint64_t *delta, const uint64_t *by,
+                          unsigned mode)
+{
     const uint64_t *run_by = &delta[PNV_IMC_RUN_INSNS];
-    uint64_t user = by[DOMAIN_PROB] + by[DOMAIN_ADJUNCT];
-    uint64_t insns = user + by[DOMAIN_PRIV] + by[DOMAIN_HV];
+    uint64_t user = user_insns(by), insns = all_insns(by);
     uint64_t busy = delta[PNV_IMC_BUSY_NS];
     uint64_t busy_user = share(busy, user, insns);
     uint64_t busy_prob = share(busy, by[DOMAIN_PROB], insns);
@@ -343,7 +356,8 @@ static void thread_values(PnvImcValues value, const uint64_t *seen,
     uint64_t run = delta[PNV_IMC_RUN_NS];
     uint64_t run_seen = seen[PNV_IMC_RUN_NS];
 
-    add_by_state(value, INSNS, insns, user);
+    add_by_state(value, INSNS, all_insns(&delta[PNV_IMC_INSNS]),
+                 user_insns(&delta[PNV_IMC_INSNS]));
     value[RUN_INSNS][ANY] += run_insns(delta);
     value[PRIV_INSNS][ANY] += run_by[DOMAIN_PRIV];
     value[PROB_INSNS][ANY] += run_by[DOMAIN_PROB];
@@ -428,6 +442,7 @@ void pnv_imc_count_start(PnvImcMeter *meter)
     for (i = 0; i < meter->threads; i++) {
         thread_totals(meter->cpu[i], meter->seen[i]);
     }
+    memset(meter->by, 0, sizeof(meter->by));
 }
 
 void pnv_imc_count_read(PnvImcMeter *meter, PnvImcValues value)
@@ -437,25 +452,36 @@ void pnv_imc_count_read(PnvImcMeter *meter, PnvImcValues value)
     int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
     uint64_t delta[PNV_IMC_THREADS][PNV_IMC_TOTALS];
     uint64_t ns = now - meter->since_ns, insns = 0, user = 0, ref, purr;
+    bool executed = false;
     unsigned i, j;
 
     for (i = 0; i < meter->threads; i++) {
         thread_delta(meter->cpu[i], meter->seen[i], ns, delta[i]);
-        thread_values(value, meter->seen[i], delta[i], mode);
+        if (all_insns(&delta[i][PNV_IMC_INSNS])) {
+            memcpy(meter->by[i], &delta[i][PNV_IMC_INSNS],
+                   sizeof(meter->by[i]));
+            executed = true;
+        }
+        thread_values(value, meter->seen[i], delta[i], meter->by[i], mode);
         for (j = 0; j < PNV_IMC_TOTALS; j++) {
             meter->seen[i][j] += delta[i][j];
         }
-        for (j = 0; j < PPC_COUNT_DOMAINS; j++) {
-            insns += delta[i][PNV_IMC_INSNS + j];
+    }
+    for (i = 0; i < meter->threads; i++) {
+        const uint64_t *by = executed ? &delta[i][PNV_IMC_INSNS]
+                                      : meter->by[i];
+
+        if (executed || delta[i][PNV_IMC_BUSY_NS]) {
+            insns += all_insns(by);
+            user += user_insns(by);
         }
-        user += delta[i][PNV_IMC_INSNS + DOMAIN_PROB] +
-                delta[i][PNV_IMC_INSNS + DOMAIN_ADJUNCT];
     }
     overlap_values(value, delta, meter->threads, ns);
 
     /*
      * The core's clocks have no state of their own: divide them in proportion
-     * to the instructions of all threads.
+     * to the instructions of all threads, or to the last ones of those that
+     * are busy.
      */
     ref = ticks(now, REF_CLOCK_HZ) - ticks(meter->since_ns, REF_CLOCK_HZ);
     purr = (ticks(now, PNV_TIMEBASE_FREQ) -

@@ -259,6 +259,8 @@ typedef uint64_t PnvImcValues[PNV_IMC_VALUES][PNV_IMC_BANKS];
  * @core_threads: number of all threads of the core
  * @since_ns: time of the last reading, ns of virtual time
  * @seen: totals of each thread at the last reading
+ * @by: instructions of each thread by state, between the last two readings
+ *      between which it had any
  */
 typedef struct PnvImcMeter {
     PowerPCCPU *cpu[PNV_IMC_THREADS];
@@ -266,6 +268,7 @@ typedef struct PnvImcMeter {
     unsigned core_threads;
     int64_t since_ns;
     uint64_t seen[PNV_IMC_THREADS][PNV_IMC_TOTALS];
+    uint64_t by[PNV_IMC_THREADS][PNV_IMC_DOMAINS];
 } PnvImcMeter;
 
 /* Find the values that the events of an array count, by their names. */
@@ -576,7 +579,7 @@ typedef struct PnvImcMadeUp {
  * @nest: state of the nest counters
  * @nest_fault: the property "nest-fault"
  * @post_period_ns: virtual time between posts of cores and threads
- * @trace_min_period_ns: least virtual time between samples
+ * @trace_min_period_ns: least virtual time between samples, on average
  * @poster: timer of posts; armed only while an engine counts
  * @cores: registers of the cores
  * @engines: array of PnvImcEngine

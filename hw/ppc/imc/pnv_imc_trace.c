@@ -31,9 +31,10 @@
  *    CPMC3 and CPMC4 always count those of line 0. No public text says so; with
  *    this reading, the values that firmware writes select the 32 MHz clock on
  *    both generations;
- *  - samples are at least "trace-min-period-ns" apart: firmware asks for one
- *    each 8 us, which is more than an emulator should take. A counter that is
- *    no clock is checked that often;
+ *  - samples are at least "trace-min-period-ns" apart on average: firmware asks
+ *    for one each 8 us, which is more than an emulator should take. After one
+ *    that was late, the next keeps the rhythm. A counter that is no clock is
+ *    checked that often;
  *  - a sample is taken between two blocks of code, where the CPU's state is
  *    known, so that IP is the start of a block;
  *  - a clock does not stop for an idle thread, but an idle thread is not

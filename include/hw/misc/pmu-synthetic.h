@@ -95,6 +95,16 @@ PmuSynthetic *pmu_synthetic_parse(const char *list,
 bool pmu_synthetic_event(const char *text, const PmuSyntheticEvents *events,
                          uint32_t *event);
 
+/**
+ * pmu_synthetic_range: parse one event, or two with a dash between
+ * @text: the events
+ * @events: the events that are allowed
+ * @first: where to store the number of the first one
+ * @last: where to store the number of the last one, which is not lower
+ */
+bool pmu_synthetic_range(const char *text, const PmuSyntheticEvents *events,
+                         uint32_t *first, uint32_t *last);
+
 /* Parse a number as it is in the list, from 0 to @max. */
 bool pmu_synthetic_number(const char *text, uint64_t max, uint64_t *value);
 
