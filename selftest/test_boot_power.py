@@ -33,7 +33,7 @@ class Power(unittest.TestCase):
         """an unmodified kernel reaches user space on powernv10"""
         status, lines = functional.in_guest(
             'grep -m1 ^cpu /proc/cpuinfo; grep -m1 ^machine /proc/cpuinfo; exit 7',
-            'power', machine='powernv10')
+            'power', machine='powernv10', smp='1')
         self.assertEqual(status, 7, "the script's exit status is the command's")
         self.assertRegex(lines[0], r'cpu\s*: POWER10')
         self.assertIn('PowerNV', lines[1])

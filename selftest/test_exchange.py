@@ -103,8 +103,8 @@ class Everything(Temporary):
                 '/root/missing': self.top / 'missing'}
         with contextlib.redirect_stderr(said):
             status, lines = functional.in_guest(
-                script, name, hear=hear, files={'/opt/in': folder}, net=True, ssh=True, gdb=True,
-                shares={'/mnt/a b': str(shared)}, gets=gets)
+                script, name, hear=hear, smp='1', files={'/opt/in': folder}, net=True, ssh=True,
+                gdb=True, shares={'/mnt/a b': str(shared)}, gets=gets)
         self.assertEqual((status, lines[:6]), (3, [
             'tool runs', 'written by the host', 'a page of the host',
             '1 packets transmitted, 1 packets received, 0% packet loss', '1', 'wait']))

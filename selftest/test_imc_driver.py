@@ -174,8 +174,8 @@ class Commands(unittest.TestCase):
         with tempfile.NamedTemporaryFile('w', suffix='.sh') as script:
             script.write('#!/bin/sh\necho it runs\n')
             script.flush()
-            done = functional.pmu('boot', 'power', '--machine', 'powernv9,imc=off', '--run',
-                                  script.name, '--module', f'{MODULE}:event={READS}')
+            done = functional.pmu('boot', 'power', '--machine', 'powernv9,imc=off', '--smp', '1',
+                                  '--run', script.name, '--module', f'{MODULE}:event={READS}')
         self.assertEqual(done.returncode, 1)
         self.assertIn('nest_imc: no nest units in the device tree: is this powernv with imc=on?',
                       done.stdout)

@@ -24,7 +24,7 @@ class Boot(unittest.TestCase):
             'for pmu in core thread trace; do\n'
             '    echo $pmu $(ls ${pmu}_imc/events | grep -vcE "[.](scale|unit)$")\n'
             'done\n'
-            'grep IMC: /sys/firmware/opal/msglog', 'power', machine=f'{machine},imc=off',
+            'grep IMC: /sys/firmware/opal/msglog', 'power', machine=f'{machine},imc=off', smp='1',
             args=['-drive', f'file={IMAGE},format=raw,if=mtd,readonly=on'])
         self.assertEqual(status, 0)
         found = {line.split()[0]: int(line.split()[1]) for line in lines[:3]}
@@ -102,13 +102,13 @@ class CommandLine(unittest.TestCase):
 };
 ''')
         one, both = self.folder / 'one', self.folder / 'both'
-        rows = self.made(one, '--catalog', f'0x4e0200={tiny}')
+        built, rows = self.rows(IMAGE), self.made(one, '--catalog', f'0x4e0200={tiny}')
         self.assertEqual(rows['0x4e0200'], ['0', '1', '0', '0', '1'])
-        self.assertEqual(rows['0x800200'], self.rows(IMAGE)['0x800200'])
+        self.assertEqual(rows['0x800200'], built['0x800200'])
         rows = self.made(both, '--base', one, '--catalog', f'0x800200={tiny}')
         power11 = rows.pop('0x820200')
         self.assertEqual(rows, dict.fromkeys(('0x4e0200', '0x800200'), ['0', '1', '0', '0', '1']))
-        self.assertEqual(power11, self.rows(IMAGE)['0x820200'])
+        self.assertEqual(power11, built['0x820200'])
 
     def test_same_bytes(self):
         """an image is a function of its catalogs"""

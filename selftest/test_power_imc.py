@@ -32,8 +32,9 @@ for f in /sys/firmware/opal/exports/imc_nest_chip_*; do wc -c < $f; done
 '''
 
 
-def in_guest(test, script, machine, *args, **options):
-    return functional.in_sound_guest(test, script, 'power', *args, machine=machine, **options)
+def in_guest(test, script, machine, *args, smp='1', **options):
+    return functional.in_sound_guest(test, script, 'power', *args, machine=machine, smp=smp,
+                                     **options)
 
 
 class Events(unittest.TestCase):
@@ -141,7 +142,8 @@ class Catalogs(unittest.TestCase):
 
     def says(self, *messages):
         """skiboot's console has these messages, in order. QEMU ends with the last one."""
-        opt, left = boot.Options('power', machine='powernv9', args=self.drive()), [*messages]
+        opt = boot.Options('power', machine='powernv9', smp='1', args=self.drive())
+        left = [*messages]
         with boot.started(opt, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           start_new_session=True) as (child, _, log, _):
             console = boot.Console(child, log)

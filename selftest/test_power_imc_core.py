@@ -151,10 +151,36 @@ class Power9(Threads, functional.OneGuest):
         self.check_busy(samples(lines), [3])
 
 
-class Power10(Threads, functional.OneGuest):
+class VirtualMachine:
+    """A guest of KVM-HV, which executes a known number of instructions with MSR[HV] = 0."""
+
+    turns = (1, 20000, 10000000)
+
+    def executed(self, lines):
+        """What tinyvm printed: two instructions in a turn, one before, three for the hypercall"""
+        found = [int(line.split()[1]) for line in lines if line.startswith('vm ')]
+        self.assertEqual(found, [2 * turns + 4 for turns in self.turns])
+        return found
+
+    @part(lambda cls: '\n'.join(
+        stat([f'core_imc/{cls.privileged}/'], f"sh -c 'tinyvm {turns}; sleep 0.1'", '-a')
+        for turns in cls.turns))
+    def test_vm_core(self, lines):
+        """core_imc: each instruction of a virtual machine's kernel, and no other, is privileged"""
+        [found] = counts(lines, [f'core_imc/{self.privileged}/'])
+        scale = self.e('scale')
+        self.assertEqual(found, [n // scale * scale for n in self.executed(lines)])
+
+
+class VirtualMachinePower9(VirtualMachine, Names, functional.OneGuest):
+    machine, privileged = 'powernv9', 'CPM_MSR_PRIV_INST'
+    boot = guest(machine, '1', modprobe=['kvm-hv'])
+
+
+class Power10(Threads, VirtualMachine, functional.OneGuest):
     """Each core is on a chip of its own"""
-    machine = 'powernv10'
-    boot = guest(machine, '4,sockets=2,cores=1,threads=2', memory='4G')
+    machine, privileged = 'powernv10', 'CPM_PRIV_INST'
+    boot = guest(machine, '4,sockets=2,cores=1,threads=2', memory='4G', modprobe=['kvm-hv'])
 
     @part(lambda cls: record('-C 3', 'taskset -c 0 spin idle 2') + ' || exit 1\n'
           'perf script -i /tmp/data -F cpu > /tmp/found 2> /dev/null || exit 2\n'
@@ -164,6 +190,15 @@ class Power10(Threads, functional.OneGuest):
         [number] = [int(line.split()[1]) for line in lines if line.startswith('samples ')]
         # Of 20000; there are some, as the kernel does something now and then
         self.assertLess(number, 2000)
+
+    @part(lambda cls: '\n'.join(stat(['thread_imc/CPM_PRIV_INST/', 'thread_imc/CPM_HV_INST/'],
+                                     f'tinyvm {turns}') for turns in cls.turns))
+    def test_vm_thread(self, lines):
+        """thread_imc goes on in a virtual machine, whose instructions are not the host's"""
+        inside, host = counts(lines, ['thread_imc/CPM_PRIV_INST/', 'thread_imc/CPM_HV_INST/'])
+        self.assertEqual(inside, self.executed(lines))
+        for count in host:      # KVM's, and those that start the program
+            self.assertGreater(count, 100000)
 
 
 class EightThreads(Names, functional.OneGuest):
@@ -196,43 +231,3 @@ class LparPerCore(Names, functional.OneGuest):
         """thread_imc with lpar-per-core=on, where a thread writes some SPRs of its core"""
         [[found]] = counts(lines, [self.event('thread', 'user')])
         self.assertAlmostEqual(found, 100e6, delta=1e6)
-
-
-class VirtualMachine(Names):
-    """A guest of KVM-HV, which executes a known number of instructions with MSR[HV] = 0."""
-
-    turns = (1, 20000, 10000000)
-
-    def executed(self, lines):
-        """What tinyvm printed: two instructions in a turn, one before, three for the hypercall"""
-        found = [int(line.split()[1]) for line in lines if line.startswith('vm ')]
-        self.assertEqual(found, [2 * turns + 4 for turns in self.turns])
-        return found
-
-    @part(lambda cls: '\n'.join(
-        stat([f'core_imc/{cls.privileged}/'], f"sh -c 'tinyvm {turns}; sleep 0.1'", '-a')
-        for turns in cls.turns))
-    def test_core(self, lines):
-        """core_imc: each instruction of a virtual machine's kernel, and no other, is privileged"""
-        [found] = counts(lines, [f'core_imc/{self.privileged}/'])
-        scale = self.e('scale')
-        self.assertEqual(found, [n // scale * scale for n in self.executed(lines)])
-
-
-class VirtualMachinePower9(VirtualMachine, functional.OneGuest):
-    machine, privileged = 'powernv9', 'CPM_MSR_PRIV_INST'
-    boot = guest(machine, '1', modprobe=['kvm-hv'])
-
-
-class VirtualMachinePower10(VirtualMachine, functional.OneGuest):
-    machine, privileged = 'powernv10', 'CPM_PRIV_INST'
-    boot = guest(machine, '2,sockets=1,cores=2,threads=1', modprobe=['kvm-hv'])
-
-    @part(lambda cls: '\n'.join(stat(['thread_imc/CPM_PRIV_INST/', 'thread_imc/CPM_HV_INST/'],
-                                     f'tinyvm {turns}') for turns in cls.turns))
-    def test_thread(self, lines):
-        """thread_imc goes on in a virtual machine, whose instructions are not the host's"""
-        inside, host = counts(lines, ['thread_imc/CPM_PRIV_INST/', 'thread_imc/CPM_HV_INST/'])
-        self.assertEqual(inside, self.executed(lines))
-        for count in host:      # KVM's, and those that start the program
-            self.assertGreater(count, 100000)

@@ -45,7 +45,8 @@ class Life:
             (cd /; printf '%s\\n' init bin usr usr/bin usr/bin/busybox pmu pmu/run dev \\
                 dev/console proc sys root tmp | cpio -o -H newc) > /tmp/initrd
             kexec="console=hvc0 panic=-1 quiet pmu=run {boot.PARAMETERS["power"]} {cls.append}"
-            /usr/sbin/kexec -l /boot/kernel --initrd=/tmp/initrd --append="$kexec" || exit
+            # -i: no digest of what is loaded, which takes seconds before the start and again in it
+            /usr/sbin/kexec -i -l /boot/kernel --initrd=/tmp/initrd --append="$kexec" || exit
             # stty returns when the line has left Linux.
             echo now; stty -echo < /dev/console
             /usr/sbin/kexec -e'''
