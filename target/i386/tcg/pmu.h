@@ -156,8 +156,12 @@ bool x86_pmu_rdmsr(CPUX86State *env, uintptr_t ra);
 bool x86_pmu_wrmsr(CPUX86State *env, uint64_t val, uintptr_t ra);
 bool x86_pmu_rdpmc(CPUX86State *env, uintptr_t ra);
 
-/* An exception is raised: an INT n that is being delivered has failed */
-void x86_pmu_raise(CPUX86State *env);
+/*
+ * INT n is raised, or an exception is: an INT n that is being delivered has
+ * failed. So it has if a virtual machine exits instead.
+ */
+void x86_pmu_raise(CPUX86State *env, bool is_int);
+void x86_pmu_vmexit(CPUX86State *env, uint64_t exit_code);
 
 #else
 
@@ -209,7 +213,7 @@ static inline int x86_pmu_post_load(X86CPU *cpu)
     return 0;
 }
 
-static inline void x86_pmu_raise(CPUX86State *env)
+static inline void x86_pmu_raise(CPUX86State *env, bool is_int)
 {
 }
 

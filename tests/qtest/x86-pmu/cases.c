@@ -252,13 +252,13 @@ static void case_msr_write(void)
     for (i = 0; i < GP_COUNTERS; i++) {
         /* There is no TSX nor adaptive PEBS */
         check_bits("EVTSEL", MSR_EVTSEL(i),
-                   VERSION < 5 ? 0xffffffff : 0xffdfffff, false);
+                   HAS_ANY_THREAD ? 0xffffffff : 0xffdfffff, false);
         check_bits("A_PMC", MSR_A_PMC(i), WIDTH_MASK, false);
     }
     for (i = 0; i < FIXED_COUNTERS; i++) {
         check_bits("FIXED_CTR", MSR_FIXED_CTR(i), WIDTH_MASK, false);
         fixed_ctrl |= (FIXED_OS | FIXED_USR | FIXED_PMI |
-                       (VERSION < 5 ? FIXED_ANY : 0)) << 4 * i;
+                       (HAS_ANY_THREAD ? FIXED_ANY : 0)) << 4 * i;
     }
     check_bits("FIXED_CTR_CTRL", MSR_FIXED_CTR_CTRL, fixed_ctrl, false);
     check_bits("GLOBAL_CTRL", MSR_GLOBAL_CTRL, COUNTERS_MASK | METRICS_MASK,
@@ -267,14 +267,9 @@ static void case_msr_write(void)
     check_bits("STATUS_RESET", MSR_STATUS_RESET, STATUS_MASK, true);
     check("GLOBAL_STATUS at the end", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), 0);
 
-    wrmsr(MSR_DEBUGCTL, 0);
-    for (i = 11; i <= 14; i++) {
-        if (i != 13) {
-            check("DEBUGCTL bit", i, wrmsr_safe(MSR_DEBUGCTL, BIT(i)), 0);
-            check("DEBUGCTL after bit", i, rdmsr(MSR_DEBUGCTL), BIT(i));
-        }
-    }
-    wrmsr(MSR_DEBUGCTL, 0);
+    /* LBR, BTF, and the two freezes with FREEZE_WHILE_SMM */
+    check_bits("DEBUGCTL", MSR_DEBUGCTL,
+               BIT(0) | BIT(1) | BIT(11) | BIT(12) | BIT(14), false);
 }
 
 static void case_msr_absent(void)
@@ -2116,6 +2111,31 @@ static void case_pmi_freeze(void)
     kernel(body_nop_chain, 0);
     check("status without DEBUGCTL", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), 1);
     check("counter without DEBUGCTL", NO_STEP, rdmsr(MSR_PMC(0)), all - n);
+    pmu_reset();
+}
+
+/*
+ * An interrupt of a user's counter waits for the user, if the last instruction
+ * there was the one that is due. Once the status is reset, none comes.
+ */
+static void case_pmi_no_reason(void)
+{
+    Cpu *cpu = this_cpu();
+    unsigned n;
+
+    set_gate(0x82, gate_reset_status, 3);
+    /* CALL, NOP, INT: due by the NOP, and by the INT */
+    for (n = 2; n <= 3; n++) {
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        apic_write(APIC_LVTPC, LVT_NMI);
+        program(0, EV_INSNS | EVTSEL_USR | EVTSEL_INT);
+        wrmsr(MSR_A_PMC(0), negative(n));
+        cpu->pmis = cpu->pmi_status = 0;
+        user(body_int_to_reset, 0);
+        check("interrupts", n, cpu->pmis, n == 2);
+        check("status", n, cpu->pmi_status, n == 2);
+    }
     pmu_reset();
 }
 

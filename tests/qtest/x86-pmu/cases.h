@@ -104,6 +104,7 @@
     X(pmi_halt, "pmi/halt", 0)                                              \
     X(pmi_sampling, "pmi/sampling", 0)                                      \
     X(pmi_freeze, "pmi/freeze", 0)                                          \
+    X(pmi_no_reason, "pmi/no-reason", 0)                                    \
     X(pmi_storm, "pmi/storm", 0)                                            \
     X(irq_self, "irq/to-itself", 0)                                         \
     X(irq_timer, "irq/timer", 0)                                            \

@@ -64,6 +64,7 @@ typedef volatile uint64_t Shared64;     /* numbers */
 /* What the CPU has, see CONFIG_SHAPE(); with PERF_METRICS, GLOBAL_CTRL[48] */
 #define CONFIG_FIELD(shift, mask) (MAILBOX(MAILBOX_CONFIG) >> (shift) & (mask))
 #define VERSION             (CONFIG_FIELD(12, 7) ?: MOST_VERSION)
+#define HAS_ANY_THREAD      (VERSION == 3 || VERSION == 4)
 #define GP_COUNTERS         (int)(CONFIG_FIELD(16, 0xf) ?: MOST_GP_COUNTERS)
 #define FIXED_COUNTERS      (int)(CONFIG_FIELD(20, 7) ?: MOST_FIXED_COUNTERS)
 #define COUNTER_WIDTH       (CONFIG_FIELD(24, 0xff) ?: MOST_COUNTER_WIDTH)

@@ -174,6 +174,27 @@ BODY software_int
     .endr
     ret
 
+/* The handler resets the status of counter 0 without a look at it. */
+BODY int_to_reset
+    nop
+    int     $0x82
+    nop
+    ret
+
+    .globl gate_reset_status
+gate_reset_status:
+    push    %rax
+    push    %rcx
+    push    %rdx
+    mov     $0x390, %ecx
+    mov     $1, %eax
+    xor     %edx, %edx
+    wrmsr
+    pop     %rdx
+    pop     %rcx
+    pop     %rax
+    iretq
+
     .macro STRING_BODY insn:vararg
     mov     %rdi, %rcx
     mov     $REP_SOURCE, %esi

@@ -12,7 +12,8 @@
 #define PAYLOADS(X)                                                         \
     X(straight) X(long_block) X(loop_jnz) X(calls) X(memory) X(loop_insn)   \
     X(jumps) X(indirect) X(page_crossing) X(various) X(ends_block)          \
-    X(other_msr) X(software_int) X(rep_movsb) X(rep_movsq) X(rep_stosb)     \
+    X(other_msr) X(software_int) X(int_to_reset)                            \
+    X(rep_movsb) X(rep_movsq) X(rep_stosb)                                  \
     X(rep_lodsw) X(rep_scasb) X(rep_cmpsb) X(rep_movsb_back)                \
     X(breakpoint) X(load_fault) X(store_fault) X(syscalls) X(user_int)      \
     X(mmio_load) X(mmio_store) X(smc_once) X(smc_loop) X(smc_other)         \
@@ -54,6 +55,7 @@ extern Shared32 payload_debugs;
 extern uint64_t payload_lock[32];
 extern uint8_t payload_smc[];
 extern uint32_t payload_watched;
+void gate_reset_status(void);
 extern const uint8_t payload_branch_chain[], payload_not_taken_chain[];
 extern const uint8_t payload_nop_chain[], payload_storm_loop[];
 extern const uint8_t payload_full_block[], payload_full_block_end[];

@@ -50,14 +50,14 @@ static void check_masks(void)
     int last = GP_COUNTERS - 1, i;
 
     for (i = 0; i < FIXED_COUNTERS; i++) {
-        ctrl |= (fixed | (VERSION < 5 ? FIXED_ANY : 0)) << 4 * i;
+        ctrl |= (fixed | (HAS_ANY_THREAD ? FIXED_ANY : 0)) << 4 * i;
     }
     check_bits("FIXED_CTR_CTRL", MSR_FIXED_CTR_CTRL, ctrl, false);
     check_bits("GLOBAL_CTRL", MSR_GLOBAL_CTRL, COUNTERS_MASK | METRICS_MASK,
                false);
     check_bits("STATUS_RESET", MSR_STATUS_RESET, STATUS_MASK, true);
     check_bits("EVTSEL", MSR_EVTSEL(last),
-               0xffffffff & ~(VERSION < 5 ? 0 : EVTSEL_ANY), false);
+               0xffffffff & ~(HAS_ANY_THREAD ? 0 : EVTSEL_ANY), false);
     check_bits("A_PMC", MSR_A_PMC(last), WIDTH_MASK, false);
     check_bits("FIXED_CTR", MSR_FIXED_CTR(2), WIDTH_MASK, false);
     wrmsr(MSR_PMC(last), 0x80000000);
@@ -68,7 +68,7 @@ static void check_masks(void)
 /* The carry out of the highest bit is an overflow. AnyThread has no effect. */
 static void check_overflow(void)
 {
-    uint64_t any = VERSION < 5 ? EVTSEL_ANY : 0, n;
+    uint64_t any = HAS_ANY_THREAD ? EVTSEL_ANY : 0, n;
     int last = GP_COUNTERS - 1;
 
     pmu_reset();
@@ -126,6 +126,25 @@ static void check_freeze(void)
     }
 }
 
+/* So does one that WRMSR of GLOBAL_CTRL itself brings, after its write. */
+static void check_freeze_wrmsr(void)
+{
+    Cpu *cpu = this_cpu();
+
+    pmu_reset();
+    apic_write(APIC_LVTPC, LVT_NMI);
+    program(0, EV_INSNS | EVTSEL_OS | EVTSEL_INT);
+    wrmsr(MSR_A_PMC(0), negative(2));
+    wrmsr(MSR_DEBUGCTL, DEBUGCTL_FREEZE);
+    cpu->hook = hook_freeze;
+    asm volatile("wrmsr; mov $3, %%eax; wrmsr; nop" : :
+                 "a" (1), "d" (0), "c" (MSR_GLOBAL_CTRL) : "memory");
+    cpu->hook = NULL;
+    check("interrupts", NO_STEP, cpu->pmis, 1);
+    check("GLOBAL_CTRL", NO_STEP, payload_result[0], VERSION < 4 ? 0 : 3);
+    check("frozen counter", NO_STEP, payload_result[1], 0);
+}
+
 void case_shape(void)
 {
     pmu_reset();
@@ -136,5 +155,7 @@ void case_shape(void)
     check_overflow();
     context("freeze");
     check_freeze();
+    context("freeze by WRMSR");
+    check_freeze_wrmsr();
     pmu_reset();
 }

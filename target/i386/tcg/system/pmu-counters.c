@@ -568,35 +568,77 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
            lanes[X86_COUNT_SLOTS] >= metrics;
 }
 
+/* Slots in all domains: each instruction has some */
+static uint64_t x86_pmu_all_slots(X86CPU *cpu)
+{
+    uint64_t total[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
+
+    insn_count_peek(CPU(cpu), 1 << X86_COUNT_SLOTS, total);
+    return total[X86_COUNT_KERNEL][X86_COUNT_SLOTS] +
+           total[X86_COUNT_USER][X86_COUNT_SLOTS];
+}
+
 /*
  * INT n is delivered when its block has ended and has counted it. If it fails
- * then, which is before anything else could happen, it has not retired. The
- * clear is that of the exception.
+ * then, which is before anything else could happen, it has not retired: take it
+ * back, from the domain in which it was counted. The clear is that of what
+ * happens instead.
  */
-void x86_pmu_raise(CPUX86State *env)
+static void x86_pmu_take_int_back(X86CPU *cpu)
 {
     static const uint8_t lanes[] = {
         X86_COUNT_INSNS, X86_COUNT_BRANCHES, X86_COUNT_FAR, X86_COUNT_HEAVY,
         X86_COUNT_STORES,
     };
-    CPUInsnCount *c = &env_archcpu(env)->insn_count;
-    uint64_t *total = c->total[env->hflags & HF_CPL_MASK ? X86_COUNT_USER
-                                                         : X86_COUNT_KERNEL];
-    int delivered = env_cpu(env)->exception_index;
+    CPUInsnCount *c = &cpu->insn_count;
+    uint64_t *total = c->total[cpu->pmu->int_domain];
     unsigned i;
 
-    if (delivered < 0 || delivered >= EXCP_INTERRUPT ||
-        !env->exception_is_int) {
+    /* An injected INT n (SVM), or one of long ago, was not counted now. */
+    if (!c->counted || x86_pmu_all_slots(cpu) != cpu->pmu->int_slots) {
         return;
     }
-    if (c->counted) {
-        total[X86_COUNT_SLOTS] -= X86_PRICE_HEAVY + X86_PRICE_BRANCH;
-    }
+    cpu->pmu->int_slots = UINT64_MAX;
+    total[X86_COUNT_SLOTS] -= X86_PRICE_HEAVY + X86_PRICE_BRANCH;
     for (i = 0; i < ARRAY_SIZE(lanes); i++) {
         unsigned word = x86_insn_count_ops.lane[lanes[i]].word;
 
         if (c->counted & INSN_COUNT_WORD(word)) {
             total[lanes[i]]--;
         }
+    }
+}
+
+static bool x86_pmu_delivers_int(CPUX86State *env)
+{
+    int delivered = env_cpu(env)->exception_index;
+
+    return delivered >= 0 && delivered < EXCP_INTERRUPT &&
+           env->exception_is_int;
+}
+
+void x86_pmu_raise(CPUX86State *env, bool is_int)
+{
+    X86CPU *cpu = env_archcpu(env);
+
+    if (!cpu->pmu) {
+        return;
+    }
+    if (is_int) {
+        cpu->pmu->int_domain = env->hflags & HF_CPL_MASK ? X86_COUNT_USER
+                                                         : X86_COUNT_KERNEL;
+        cpu->pmu->int_slots = x86_pmu_all_slots(cpu);
+    } else if (x86_pmu_delivers_int(env)) {
+        x86_pmu_take_int_back(cpu);
+    }
+}
+
+void x86_pmu_vmexit(CPUX86State *env, uint64_t exit_code)
+{
+    X86CPU *cpu = env_archcpu(env);
+
+    if (cpu->pmu && (exit_code == SVM_EXIT_SWINT ||
+                     x86_pmu_delivers_int(env))) {
+        x86_pmu_take_int_back(cpu);
     }
 }

@@ -257,6 +257,9 @@ enum {
  * @level: of PERF_METRICS, 1 or 2 (migrated in @setup)
  * @in_init: the current reset is an INIT (not migrated: false between resets)
  * @irq_pending: an interrupt to be delivered by the vCPU's thread
+ * @int_domain: domain in which the last INT n was counted (not migrated: it is
+ *              about an INT n that is being delivered)
+ * @int_slots: slots in all domains when it was (not migrated, as above)
  * @topdown: see X86PMUTopDown
  * @saved: the totals of the accelerator, in the migration stream
  * @setup: what the PMU is like, as text, in the migration stream
@@ -280,6 +283,8 @@ typedef struct X86PMU {
     uint8_t level;
     bool in_init;
     bool irq_pending;
+    uint8_t int_domain;
+    uint64_t int_slots;
     X86PMUTopDown topdown;
     uint64_t saved[X86_COUNT_DOMAINS * X86_COUNT_TOTALS];
     uint8_t setup[PMU_SETUP_SIZE];

@@ -165,15 +165,22 @@ uint64_t x86_pmu_status_mask(CPUX86State *env)
            (version < 4 ? 0 : PMU_STATUS_LBR_FRZ | PMU_STATUS_CTR_FRZ);
 }
 
+/* AnyThread came with version 3, and went with version 5. */
+static bool x86_pmu_has_any_thread(X86CPU *cpu)
+{
+    return cpu->pmu->version == 3 || cpu->pmu->version == 4;
+}
+
 uint64_t x86_pmu_evtsel_mask(X86CPU *cpu)
 {
-    return PMU_EVTSEL_MASK | (cpu->pmu->version < 5 ? R_EVTSEL_ANY_MASK : 0);
+    return PMU_EVTSEL_MASK |
+           (x86_pmu_has_any_thread(cpu) ? R_EVTSEL_ANY_MASK : 0);
 }
 
 uint64_t x86_pmu_fixed_ctrl_mask(X86CPU *cpu)
 {
     uint64_t one = R_FIXED_OS_MASK | R_FIXED_USR_MASK | R_FIXED_INT_MASK |
-                   (cpu->pmu->version < 5 ? R_FIXED_ANY_MASK : 0);
+                   (x86_pmu_has_any_thread(cpu) ? R_FIXED_ANY_MASK : 0);
     uint64_t mask = 0;
     unsigned i;
 
