@@ -456,6 +456,22 @@ static void test_sums(void)
     }
 }
 
+/* More than four busy threads count as four, and the core is in SMT4 mode. */
+static void check_big_core_sums(QTestState *qts, uint64_t page, uint64_t count)
+{
+    unsigned n;
+
+    g_assert_cmpuint(word(qts, page, P9_CCYC), ==, count);
+    g_assert_cmpuint(word(qts, page, P9_0THRD), ==, 0);
+    for (n = 1; n <= 4; n++) {
+        g_assert_cmpuint(word(qts, page, P9_NTHRD(n)), ==, n == 4 ? count : 0);
+    }
+    g_assert_cmpuint(word(qts, page, P9_ANY_THRD), ==, count);
+    g_assert_cmpuint(word(qts, page, P9_ALL_THRD), ==, count);
+    g_assert_cmpuint(word(qts, page, P9_SMT2_CCYC), ==, 0);
+    g_assert_cmpuint(word(qts, page, P9_SMT4_CCYC), ==, count);
+}
+
 /* The cores of a big core have one page and one engine */
 static void test_big_core(const void *data)
 {
@@ -477,6 +493,9 @@ static void test_big_core(const void *data)
         g_assert_cmpuint(word(qts, page, g->busy), ==, 8 * MS / g->scale);
         g_assert_cmpuint(word(qts, page, g->ref_clock), ==,
                          32000 / g->scale);
+        if (g == P9) {
+            check_big_core_sums(qts, page, MS / g->scale);
+        }
     }
     qtest_quit(qts);
 }
@@ -587,21 +606,43 @@ static void test_bad_address(const void *data)
     unlink(log);
 }
 
+static uint64_t get_period(QTestState *qts, const char *name)
+{
+    QDict *rsp = qtest_qmp(qts, "{ 'execute': 'qom-get', 'arguments': { "
+                           "'path': '/machine/chip[0]/imc', "
+                           "'property': %s } }", name);
+    uint64_t ns = qdict_get_int(rsp, "return");
+
+    qobject_unref(rsp);
+    return ns;
+}
+
+/* Periods are from 10 us to 1 s; a refused value changes nothing. */
 static void test_properties(const void *data)
 {
     static const char *names[] = { "post-period-ns", "trace-min-period-ns" };
+    static const uint64_t good[] = { 10 * US, 1000 * MS, 20 * US };
+    static const uint64_t bad[] = {
+        0, 10 * US - 1, 1000 * MS + 1, 1ull << 32 | 10 * US,
+    };
     QTestState *qts = start(data, "", "");
-    unsigned i;
+    unsigned i, j;
 
     for (i = 0; i < ARRAY_SIZE(names); i++) {
-        QDict *error = qtest_qmp_assert_failure_ref(qts,
-            "{ 'execute': 'qom-set', 'arguments': { 'path': "
-            "'/machine/chip[0]/imc', 'property': %s, 'value': 0 } }",
-            names[i]);
+        for (j = 0; j < ARRAY_SIZE(good); j++) {
+            set_period(qts, 0, names[i], good[j]);
+            g_assert_cmpuint(get_period(qts, names[i]), ==, good[j]);
+        }
+        for (j = 0; j < ARRAY_SIZE(bad); j++) {
+            QDict *error = qtest_qmp_assert_failure_ref(qts,
+                "{ 'execute': 'qom-set', 'arguments': { 'path': "
+                "'/machine/chip[0]/imc', 'property': %s, 'value': %" PRIu64
+                " } }", names[i], bad[j]);
 
-        g_assert_nonnull(strstr(qdict_get_str(error, "desc"), names[i]));
-        qobject_unref(error);
-        set_period(qts, 0, names[i], 10000);
+            g_assert_nonnull(strstr(qdict_get_str(error, "desc"), names[i]));
+            qobject_unref(error);
+            g_assert_cmpuint(get_period(qts, names[i]), ==, 20 * US);
+        }
     }
     qtest_quit(qts);
 }
