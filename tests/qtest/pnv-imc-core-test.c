@@ -1587,10 +1587,10 @@ static void test_trace_select(const void *data)
     } cases[] = {
         { TRACE(clock_cpmc - 1, 3200, clock_line, clock_line, 0),
           clock_cpmc, 3200, RECORDS },
-        { TRACE(clock_cpmc - 1, 1, clock_line, clock_line, 1),
-          clock_cpmc, 640, 2 * RECORDS },
-        { TRACE(2, 100000, 0, 0, 2), 3, 100000, 4 * RECORDS },
-        { TRACE(3, 300000, 0, 0, 0), 4, 300000, RECORDS },
+        { TRACE(clock_cpmc - 1, 1, clock_line, clock_line, 2),
+          clock_cpmc, 640, 4 * RECORDS },
+        { TRACE(2, 12500, 0, 0, 1), 3, 12500, 2 * RECORDS },
+        { TRACE(3, 100000, 0, 0, 0), 4, 100000, RECORDS },
         { TRACE(0, 100, unknown, 0, 0), 1, 0, 0 },
     };
     unsigned i, n, at;
@@ -1639,6 +1639,9 @@ static void test_trace_select(const void *data)
             g_assert_cmpuint(step, <=, cases[i].count + 60 * US);
             if (cases[i].cpmc == clock_cpmc) {
                 g_assert_cmpuint(step, <=, cases[i].count + 60 * 32);
+            } else if (cases[i].cpmc == 3) {
+                g_assert_cmpuint(step, <=,
+                                 cases[i].count + 60 * US / LOOP_NS);
             }
         }
         qtest_quit(qts);
