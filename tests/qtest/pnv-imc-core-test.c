@@ -560,6 +560,31 @@ static void test_reset(const void *data)
     qtest_quit(qts);
 }
 
+/* An empty file for -D */
+static char *log_file(void)
+{
+    char *file = NULL;
+    int fd = g_file_open_tmp("pnv-imc-XXXXXX", &file, NULL);
+
+    g_assert_cmpint(fd, >=, 0);
+    close(fd);
+    return file;
+}
+
+/* How often something is in the log, which is removed then */
+static unsigned times_in_log(const char *file, const char *what)
+{
+    g_autofree char *text = NULL;
+    unsigned times = 0;
+
+    g_assert_true(g_file_get_contents(file, &text, NULL, NULL));
+    unlink(file);
+    for (char *at = text; (at = strstr(at, what)); at++) {
+        times++;
+    }
+    return times;
+}
+
 /* Counters where there is no memory: said once, and otherwise harmless */
 static void test_bad_address(const void *data)
 {
@@ -569,18 +594,11 @@ static void test_bad_address(const void *data)
         scom(g, 0, 0, R_HTM_MODE) & ~0x1fffull, /* registers */
         XSCOM_BASE,
     };
-    g_autofree char *log = NULL;
-    g_autofree char *text = NULL;
-    g_autofree char *args = NULL;
-    g_auto(GStrv) lines = NULL;
-    QTestState *qts;
-    unsigned i, said = 0;
-    int fd = g_file_open_tmp("pnv-imc-XXXXXX", &log, NULL);
+    g_autofree char *log = log_file();
+    g_autofree char *args = g_strdup_printf("-m 1G -d guest_errors -D %s", log);
+    QTestState *qts = start(g, "", args);
+    unsigned i;
 
-    g_assert_cmpint(fd, >=, 0);
-    close(fd);
-    args = g_strdup_printf("-m 1G -d guest_errors -D %s", log);
-    qts = start(g, "", args);
     for (i = 0; i < ARRAY_SIZE(bad); i++) {
         set_up(qts, g, 0, 0, bad[i]);
         put(qts, g, 0, 0, R_HTM_MODE, HTM_RUN);
@@ -596,14 +614,8 @@ static void test_bad_address(const void *data)
     g_assert_cmpuint(word(qts, (1ull << 30) - PAGE_SIZE, g->busy), ==,
                      MS / g->scale);
     qtest_quit(qts);
-
-    g_assert_true(g_file_get_contents(log, &text, NULL, NULL));
-    lines = g_strsplit(text, "\n", 0);
-    for (i = 0; lines[i]; i++) {
-        said += !!strstr(lines[i], "no memory for counters");
-    }
-    g_assert_cmpuint(said, ==, ARRAY_SIZE(bad));
-    unlink(log);
+    g_assert_cmpuint(times_in_log(log, "no memory for counters"), ==,
+                     ARRAY_SIZE(bad));
 }
 
 static uint64_t get_period(QTestState *qts, const char *name)
@@ -1140,6 +1152,8 @@ static void test_catalog(const void *data)
 #define DATA_DONE       0x828
 #define DATA_OTHER      0x830
 #define DATA_LDBAR_1    0x838
+#define DATA_TRACE_AT   0x840
+#define DATA_TRACE      0x848
 
 typedef struct Program {
     uint32_t *code;
@@ -1646,6 +1660,122 @@ static void test_trace_select(const void *data)
         }
         qtest_quit(qts);
     }
+}
+
+/*
+ * Three traced loops, of which the first one has twice the length. Between the
+ * first two TRACE_IMC is written, and between the last two LDBAR.
+ */
+static uint32_t restart_program[] = {
+    LD(4, DATA_HTM),
+    LD(5, DATA_HTM_RUN),
+    LD(6, DATA_HTM_STOP),
+    LD(7, DATA_LDBAR),
+    LD(8, DATA_LDBAR_1),
+    LD(10, DATA_TIMES),
+    LD(11, DATA_TRACE_AT),
+    LD(12, DATA_TRACE),
+    LI(3, 1),
+    MTSPR(CTRL, 3),
+    MTSPR(LDBAR, 7),
+    STD(5, 4),
+    MTSPR(CTR, 10),
+    BDNZ_HERE,
+    MTSPR(CTR, 10),
+    BDNZ_HERE,
+    STD(12, 11),
+    MTSPR(CTR, 10),
+    BDNZ_HERE,
+    MTSPR(LDBAR, 8),
+    MTSPR(CTR, 10),
+    BDNZ_HERE,
+    STD(6, 4),
+    STD_AT(3, DATA_DONE),
+    B(0),
+};
+
+/* Run this with a record each 100 us, which are 12,500 instructions. */
+static QTestState *run_restarts(const Generation *g, uint64_t first,
+                                uint64_t second, const char *args)
+{
+    g_autofree char *all = g_strdup_printf("-smp 1 -icount shift=3,sleep=off "
+                                           "%s", args);
+    Program p = {
+        restart_program, ARRAY_SIZE(restart_program), .times = 100000,
+        .ldbar = LDBAR_TRACE | first, .ldbar_1 = LDBAR_TRACE | second,
+    };
+    QTestState *qts = run(g, &p, "", all);
+
+    qtest_writeq(qts, DATA_TRACE_AT, scom(g, 0, 0, R_TRACE));
+    qtest_writeq(qts, DATA_TRACE, g->trace);
+    set_up(qts, g, 0, 0, PAGE);
+    put(qts, g, 0, 0, R_TRACE, g->trace);
+    set_period(qts, 0, "trace-min-period-ns", 100 * US);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    return qts;
+}
+
+/* The number of records, and what CPMC1 or 2 with the clock is in the first */
+static unsigned records_in(QTestState *qts, const Generation *g,
+                           uint64_t buffer, uint64_t *clock)
+{
+    unsigned n = 0;
+
+    *clock = qtest_readq(qts, buffer + CPMC(g == P9 ? 2 : 1));
+    while (qtest_readq(qts, buffer + n * 64)) {
+        n++;
+    }
+    return n;
+}
+
+/*
+ * A write of LDBAR, and one of TRACE_IMC, restart with the first record, with
+ * counters of 0, and with a whole period.
+ */
+static void test_trace_restart(const void *data)
+{
+    const Generation *g = data;
+    const uint64_t second = BUFFER + 2 * RECORDS * 64;
+    /* A check begins the period, so that one to two have passed at the end. */
+    const uint64_t period = 100 * 32;
+    QTestState *qts = run_restarts(g, BUFFER, second, "");
+    uint64_t clock;
+    unsigned n;
+
+    n = records_in(qts, g, BUFFER, &clock);
+    g_assert_cmpuint(n, >=, 10);
+    g_assert_cmpuint(clock, >=, period);
+    g_assert_cmpuint(clock, <, 3 * period);
+    /* The second loop has overwritten half of the records of the first one. */
+    g_assert_cmpuint(qtest_readq(qts, BUFFER), >,
+                     qtest_readq(qts, BUFFER + (n - 1) * 64));
+
+    n = records_in(qts, g, second, &clock);
+    g_assert_cmpuint(n, >=, 5);
+    g_assert_cmpuint(n, <, 10);
+    g_assert_cmpuint(clock, >=, period);
+    g_assert_cmpuint(clock, <, 3 * period);
+    g_assert_cmpint(query(qts, 0, 0, "records"), ==, 0);    /* it has stopped */
+    qtest_quit(qts);
+}
+
+/*
+ * A trace where there is no memory: said once after each restart, and otherwise
+ * harmless
+ */
+static void test_trace_bad_address(const void *data)
+{
+    const Generation *g = data;
+    g_autofree char *log = log_file();
+    g_autofree char *args = g_strdup_printf("-m 1G -d guest_errors -D %s", log);
+    QTestState *qts = run_restarts(g, 1ull << 30, BUFFER, args);
+    uint64_t clock;
+
+    /* Elsewhere there are records. */
+    g_assert_cmpuint(records_in(qts, g, BUFFER, &clock), >=, 5);
+    qtest_quit(qts);
+    g_assert_cmpuint(times_in_log(log, "no memory for the trace"), ==, 2);
 }
 
 /* Without an address there is no page, and no trace. */
@@ -2222,22 +2352,16 @@ static void test_repeat(const void *data)
 static void test_trace_checks(const void *data)
 {
     const Generation *g = data;
-    g_autofree char *file = NULL;
-    g_autofree char *args = NULL;
-    g_autofree char *text = NULL;
+    g_autofree char *log = log_file();
+    g_autofree char *args = g_strdup_printf("-smp 1 "
+        "-icount shift=1,sleep=off -trace pnv_imc_trace_check -D %s", log);
     Program p = {
         repeat_program, ARRAY_SIZE(repeat_program), .times = 20000000,
         .ldbar = LDBAR_TRACE | BUFFER,
     };
-    unsigned checks = 0;
-    QTestState *qts;
-    int fd = g_file_open_tmp("pnv-imc-XXXXXX", &file, NULL);
+    QTestState *qts = run(g, &p, "", args);
+    unsigned checks;
 
-    g_assert_cmpint(fd, >=, 0);
-    close(fd);
-    args = g_strdup_printf("-smp 1 -icount shift=1,sleep=off "
-                           "-trace pnv_imc_trace_check -D %s", file);
-    qts = run(g, &p, "", args);
     set_up(qts, g, 0, 0, PAGE);
     set_period(qts, 0, "trace-min-period-ns", 1000 * MS);
     put(qts, g, 0, 0, R_TRACE, g->trace);
@@ -2245,11 +2369,7 @@ static void test_trace_checks(const void *data)
     wait_for(qts, DATA_DONE);
     qtest_quit(qts);
 
-    g_assert_true(g_file_get_contents(file, &text, NULL, NULL));
-    unlink(file);
-    for (char *at = text; (at = strstr(at, "pnv_imc_trace_check")); at++) {
-        checks++;
-    }
+    checks = times_in_log(log, "pnv_imc_trace_check");
     /* After 100,000 instructions each, but for the first few */
     g_assert_cmpuint(checks, >=, p.times / 100000);
     g_assert_cmpuint(checks, <, p.times / 100000 + 20);
@@ -2596,6 +2716,8 @@ int main(int argc, char **argv)
         add("thread", test_thread);
         add("trace", test_trace);
         add("trace-select", test_trace_select);
+        add("trace-restart", test_trace_restart);
+        add("trace-bad-address", test_trace_bad_address);
         add("ldbar-bits", test_ldbar_bits);
         add("ldbar-0", test_ldbar_0);
         add("gdb", test_gdb);
