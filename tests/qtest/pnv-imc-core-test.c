@@ -1778,6 +1778,74 @@ static void test_trace_bad_address(const void *data)
     g_assert_cmpuint(times_in_log(log, "no memory for the trace"), ==, 2);
 }
 
+/*
+ * Busy for 524 us, then idle for 500 us, until the decrementer wakes the
+ * thread; its interrupt is disabled.
+ */
+static uint32_t idle_program[] = {
+    LD(4, DATA_HTM),
+    LD(5, DATA_HTM_RUN),
+    LD(6, DATA_HTM_STOP),
+    LD(7, DATA_LDBAR),
+    LD(20, DATA_TIMES),
+    LI(9, 0),
+    LIS(22, 8),         /* 1024 us of the decrementer */
+    LIS(10, 1),         /* 65,536 instructions */
+    MTSPR(PSSCR, 9),
+    MTSPR(LDBAR, 7),
+    STD(5, 4),
+    MTSPR(DEC, 22),
+    MTSPR(CTR, 10),
+    BDNZ_HERE,
+    STOP,
+    ADDI(20, 20, -1),
+    CMPDI(20, 0),
+    BNE(-6),
+    STD(6, 4),
+    LI(3, 1),
+    STD_AT(3, DATA_DONE),
+    B(0),
+};
+
+/*
+ * Samples that an idle thread missed are dropped: no two are closer than half a
+ * period. While the thread is busy, a late sample does not delay the next one.
+ */
+static void test_trace_idle(const void *data)
+{
+    const Generation *g = data;
+    const uint64_t us = 512;    /* ticks of the time base */
+    Program p = {
+        idle_program, ARRAY_SIZE(idle_program), .times = 20,
+        .ldbar = LDBAR_TRACE | BUFFER,
+    };
+    QTestState *qts = run(g, &p, "", "-smp 1 -icount shift=3,sleep=off");
+    unsigned n, i, idle = 0, busy = 0;
+    uint64_t clock, step;
+
+    set_up(qts, g, 0, 0, PAGE);
+    put(qts, g, 0, 0, R_TRACE, g->trace);
+    set_period(qts, 0, "trace-min-period-ns", 100 * US);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    n = records_in(qts, g, BUFFER, &clock);
+    g_assert_cmpuint(n, >=, 3 * p.times);
+    for (i = 1; i < n; i++) {
+        step = qtest_readq(qts, BUFFER + i * 64) -
+               qtest_readq(qts, BUFFER + (i - 1) * 64);
+        g_assert_cmpuint(step, >=, 50 * us);
+        if (step >= 400 * us) {
+            idle++;
+            busy = 0;
+        } else if (++busy > 1) {
+            /* Not 6 us more, which is how late each check is */
+            assert_near(step, 100 * us, 4 * us);
+        }
+    }
+    g_assert_cmpuint(idle, >=, p.times - 1);
+    qtest_quit(qts);
+}
+
 /* Without an address there is no page, and no trace. */
 static void test_ldbar_0(const void *data)
 {
@@ -2348,6 +2416,39 @@ static void test_repeat(const void *data)
     }
 }
 
+/*
+ * What TRACE_IMC has selected does not survive a reset: without another write
+ * of it, the same program stores no records.
+ */
+static void test_trace_reset(const void *data)
+{
+    const Generation *g = data;
+    Program p = {
+        repeat_program, ARRAY_SIZE(repeat_program), .times = 1000000,
+        .ldbar = LDBAR_TRACE | BUFFER,
+    };
+    QTestState *qts = run(g, &p, "", "-smp 1 -icount shift=1,sleep=off");
+    uint64_t clock;
+
+    set_up(qts, g, 0, 0, PAGE);
+    put(qts, g, 0, 0, R_TRACE, g->trace);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    g_assert_cmpuint(records_in(qts, g, BUFFER, &clock), >=, 10);
+
+    qtest_qmp_assert_success(qts, "{ 'execute': 'stop' }");
+    qtest_system_reset(qts);
+    qtest_memset(qts, BUFFER, 0, RECORDS * 64);
+    qtest_memset(qts, PAGE, 0, PAGE_SIZE);
+    g_assert_cmphex(qtest_readq(qts, DATA_DONE), ==, 0);
+    set_up(qts, g, 0, 0, PAGE);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    g_assert_cmpuint(word(qts, PAGE, g->hv_insns), >=, p.times / g->scale);
+    g_assert_cmpuint(records_in(qts, g, BUFFER, &clock), ==, 0);
+    qtest_quit(qts);
+}
+
 /* A thread looks at the clock no more often than it must for rare samples. */
 static void test_trace_checks(const void *data)
 {
@@ -2718,6 +2819,7 @@ int main(int argc, char **argv)
         add("trace-select", test_trace_select);
         add("trace-restart", test_trace_restart);
         add("trace-bad-address", test_trace_bad_address);
+        add("trace-idle", test_trace_idle);
         add("ldbar-bits", test_ldbar_bits);
         add("ldbar-0", test_ldbar_0);
         add("gdb", test_gdb);
@@ -2728,6 +2830,7 @@ int main(int argc, char **argv)
         add("lanes", test_lanes);
         add("guest", test_guest);
         add("repeat", test_repeat);
+        add("trace-reset", test_trace_reset);
         add("trace-checks", test_trace_checks);
         add("interrupts", test_interrupts);
         add("ebb", test_ebb);
