@@ -456,6 +456,22 @@ static void test_sums(void)
     }
 }
 
+/* More than four busy threads count as four, and the core is in SMT4 mode. */
+static void check_big_core_sums(QTestState *qts, uint64_t page, uint64_t count)
+{
+    unsigned n;
+
+    g_assert_cmpuint(word(qts, page, P9_CCYC), ==, count);
+    g_assert_cmpuint(word(qts, page, P9_0THRD), ==, 0);
+    for (n = 1; n <= 4; n++) {
+        g_assert_cmpuint(word(qts, page, P9_NTHRD(n)), ==, n == 4 ? count : 0);
+    }
+    g_assert_cmpuint(word(qts, page, P9_ANY_THRD), ==, count);
+    g_assert_cmpuint(word(qts, page, P9_ALL_THRD), ==, count);
+    g_assert_cmpuint(word(qts, page, P9_SMT2_CCYC), ==, 0);
+    g_assert_cmpuint(word(qts, page, P9_SMT4_CCYC), ==, count);
+}
+
 /* The cores of a big core have one page and one engine */
 static void test_big_core(const void *data)
 {
@@ -477,6 +493,9 @@ static void test_big_core(const void *data)
         g_assert_cmpuint(word(qts, page, g->busy), ==, 8 * MS / g->scale);
         g_assert_cmpuint(word(qts, page, g->ref_clock), ==,
                          32000 / g->scale);
+        if (g == P9) {
+            check_big_core_sums(qts, page, MS / g->scale);
+        }
     }
     qtest_quit(qts);
 }
@@ -541,6 +560,31 @@ static void test_reset(const void *data)
     qtest_quit(qts);
 }
 
+/* An empty file for -D */
+static char *log_file(void)
+{
+    char *file = NULL;
+    int fd = g_file_open_tmp("pnv-imc-XXXXXX", &file, NULL);
+
+    g_assert_cmpint(fd, >=, 0);
+    close(fd);
+    return file;
+}
+
+/* How often something is in the log, which is removed then */
+static unsigned times_in_log(const char *file, const char *what)
+{
+    g_autofree char *text = NULL;
+    unsigned times = 0;
+
+    g_assert_true(g_file_get_contents(file, &text, NULL, NULL));
+    unlink(file);
+    for (char *at = text; (at = strstr(at, what)); at++) {
+        times++;
+    }
+    return times;
+}
+
 /* Counters where there is no memory: said once, and otherwise harmless */
 static void test_bad_address(const void *data)
 {
@@ -550,18 +594,11 @@ static void test_bad_address(const void *data)
         scom(g, 0, 0, R_HTM_MODE) & ~0x1fffull, /* registers */
         XSCOM_BASE,
     };
-    g_autofree char *log = NULL;
-    g_autofree char *text = NULL;
-    g_autofree char *args = NULL;
-    g_auto(GStrv) lines = NULL;
-    QTestState *qts;
-    unsigned i, said = 0;
-    int fd = g_file_open_tmp("pnv-imc-XXXXXX", &log, NULL);
+    g_autofree char *log = log_file();
+    g_autofree char *args = g_strdup_printf("-m 1G -d guest_errors -D %s", log);
+    QTestState *qts = start(g, "", args);
+    unsigned i;
 
-    g_assert_cmpint(fd, >=, 0);
-    close(fd);
-    args = g_strdup_printf("-m 1G -d guest_errors -D %s", log);
-    qts = start(g, "", args);
     for (i = 0; i < ARRAY_SIZE(bad); i++) {
         set_up(qts, g, 0, 0, bad[i]);
         put(qts, g, 0, 0, R_HTM_MODE, HTM_RUN);
@@ -577,31 +614,47 @@ static void test_bad_address(const void *data)
     g_assert_cmpuint(word(qts, (1ull << 30) - PAGE_SIZE, g->busy), ==,
                      MS / g->scale);
     qtest_quit(qts);
-
-    g_assert_true(g_file_get_contents(log, &text, NULL, NULL));
-    lines = g_strsplit(text, "\n", 0);
-    for (i = 0; lines[i]; i++) {
-        said += !!strstr(lines[i], "no memory for counters");
-    }
-    g_assert_cmpuint(said, ==, ARRAY_SIZE(bad));
-    unlink(log);
+    g_assert_cmpuint(times_in_log(log, "no memory for counters"), ==,
+                     ARRAY_SIZE(bad));
 }
 
+static uint64_t get_period(QTestState *qts, const char *name)
+{
+    QDict *rsp = qtest_qmp(qts, "{ 'execute': 'qom-get', 'arguments': { "
+                           "'path': '/machine/chip[0]/imc', "
+                           "'property': %s } }", name);
+    uint64_t ns = qdict_get_int(rsp, "return");
+
+    qobject_unref(rsp);
+    return ns;
+}
+
+/* Periods are from 10 us to 1 s; a refused value changes nothing. */
 static void test_properties(const void *data)
 {
     static const char *names[] = { "post-period-ns", "trace-min-period-ns" };
+    static const uint64_t good[] = { 10 * US, 1000 * MS, 20 * US };
+    static const uint64_t bad[] = {
+        0, 10 * US - 1, 1000 * MS + 1, 1ull << 32 | 10 * US,
+    };
     QTestState *qts = start(data, "", "");
-    unsigned i;
+    unsigned i, j;
 
     for (i = 0; i < ARRAY_SIZE(names); i++) {
-        QDict *error = qtest_qmp_assert_failure_ref(qts,
-            "{ 'execute': 'qom-set', 'arguments': { 'path': "
-            "'/machine/chip[0]/imc', 'property': %s, 'value': 0 } }",
-            names[i]);
+        for (j = 0; j < ARRAY_SIZE(good); j++) {
+            set_period(qts, 0, names[i], good[j]);
+            g_assert_cmpuint(get_period(qts, names[i]), ==, good[j]);
+        }
+        for (j = 0; j < ARRAY_SIZE(bad); j++) {
+            QDict *error = qtest_qmp_assert_failure_ref(qts,
+                "{ 'execute': 'qom-set', 'arguments': { 'path': "
+                "'/machine/chip[0]/imc', 'property': %s, 'value': %" PRIu64
+                " } }", names[i], bad[j]);
 
-        g_assert_nonnull(strstr(qdict_get_str(error, "desc"), names[i]));
-        qobject_unref(error);
-        set_period(qts, 0, names[i], 10000);
+            g_assert_nonnull(strstr(qdict_get_str(error, "desc"), names[i]));
+            qobject_unref(error);
+            g_assert_cmpuint(get_period(qts, names[i]), ==, 20 * US);
+        }
     }
     qtest_quit(qts);
 }
@@ -1099,6 +1152,8 @@ static void test_catalog(const void *data)
 #define DATA_DONE       0x828
 #define DATA_OTHER      0x830
 #define DATA_LDBAR_1    0x838
+#define DATA_TRACE_AT   0x840
+#define DATA_TRACE      0x848
 
 typedef struct Program {
     uint32_t *code;
@@ -1546,10 +1601,10 @@ static void test_trace_select(const void *data)
     } cases[] = {
         { TRACE(clock_cpmc - 1, 3200, clock_line, clock_line, 0),
           clock_cpmc, 3200, RECORDS },
-        { TRACE(clock_cpmc - 1, 1, clock_line, clock_line, 1),
-          clock_cpmc, 640, 2 * RECORDS },
-        { TRACE(2, 100000, 0, 0, 2), 3, 100000, 4 * RECORDS },
-        { TRACE(3, 300000, 0, 0, 0), 4, 300000, RECORDS },
+        { TRACE(clock_cpmc - 1, 1, clock_line, clock_line, 2),
+          clock_cpmc, 640, 4 * RECORDS },
+        { TRACE(2, 12500, 0, 0, 1), 3, 12500, 2 * RECORDS },
+        { TRACE(3, 100000, 0, 0, 0), 4, 100000, RECORDS },
         { TRACE(0, 100, unknown, 0, 0), 1, 0, 0 },
     };
     unsigned i, n, at;
@@ -1598,10 +1653,197 @@ static void test_trace_select(const void *data)
             g_assert_cmpuint(step, <=, cases[i].count + 60 * US);
             if (cases[i].cpmc == clock_cpmc) {
                 g_assert_cmpuint(step, <=, cases[i].count + 60 * 32);
+            } else if (cases[i].cpmc == 3) {
+                g_assert_cmpuint(step, <=,
+                                 cases[i].count + 60 * US / LOOP_NS);
             }
         }
         qtest_quit(qts);
     }
+}
+
+/*
+ * Three traced loops, of which the first one has twice the length. Between the
+ * first two TRACE_IMC is written, and between the last two LDBAR.
+ */
+static uint32_t restart_program[] = {
+    LD(4, DATA_HTM),
+    LD(5, DATA_HTM_RUN),
+    LD(6, DATA_HTM_STOP),
+    LD(7, DATA_LDBAR),
+    LD(8, DATA_LDBAR_1),
+    LD(10, DATA_TIMES),
+    LD(11, DATA_TRACE_AT),
+    LD(12, DATA_TRACE),
+    LI(3, 1),
+    MTSPR(CTRL, 3),
+    MTSPR(LDBAR, 7),
+    STD(5, 4),
+    MTSPR(CTR, 10),
+    BDNZ_HERE,
+    MTSPR(CTR, 10),
+    BDNZ_HERE,
+    STD(12, 11),
+    MTSPR(CTR, 10),
+    BDNZ_HERE,
+    MTSPR(LDBAR, 8),
+    MTSPR(CTR, 10),
+    BDNZ_HERE,
+    STD(6, 4),
+    STD_AT(3, DATA_DONE),
+    B(0),
+};
+
+/* Run this with a record each 100 us, which are 12,500 instructions. */
+static QTestState *run_restarts(const Generation *g, uint64_t first,
+                                uint64_t second, const char *args)
+{
+    g_autofree char *all = g_strdup_printf("-smp 1 -icount shift=3,sleep=off "
+                                           "%s", args);
+    Program p = {
+        restart_program, ARRAY_SIZE(restart_program), .times = 100000,
+        .ldbar = LDBAR_TRACE | first, .ldbar_1 = LDBAR_TRACE | second,
+    };
+    QTestState *qts = run(g, &p, "", all);
+
+    qtest_writeq(qts, DATA_TRACE_AT, scom(g, 0, 0, R_TRACE));
+    qtest_writeq(qts, DATA_TRACE, g->trace);
+    set_up(qts, g, 0, 0, PAGE);
+    put(qts, g, 0, 0, R_TRACE, g->trace);
+    set_period(qts, 0, "trace-min-period-ns", 100 * US);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    return qts;
+}
+
+/* The number of records, and what CPMC1 or 2 with the clock is in the first */
+static unsigned records_in(QTestState *qts, const Generation *g,
+                           uint64_t buffer, uint64_t *clock)
+{
+    unsigned n = 0;
+
+    *clock = qtest_readq(qts, buffer + CPMC(g == P9 ? 2 : 1));
+    while (qtest_readq(qts, buffer + n * 64)) {
+        n++;
+    }
+    return n;
+}
+
+/*
+ * A write of LDBAR, and one of TRACE_IMC, restart with the first record, with
+ * counters of 0, and with a whole period.
+ */
+static void test_trace_restart(const void *data)
+{
+    const Generation *g = data;
+    const uint64_t second = BUFFER + 2 * RECORDS * 64;
+    /* A check begins the period, so that one to two have passed at the end. */
+    const uint64_t period = 100 * 32;
+    QTestState *qts = run_restarts(g, BUFFER, second, "");
+    uint64_t clock;
+    unsigned n;
+
+    n = records_in(qts, g, BUFFER, &clock);
+    g_assert_cmpuint(n, >=, 10);
+    g_assert_cmpuint(clock, >=, period);
+    g_assert_cmpuint(clock, <, 3 * period);
+    /* The second loop has overwritten half of the records of the first one. */
+    g_assert_cmpuint(qtest_readq(qts, BUFFER), >,
+                     qtest_readq(qts, BUFFER + (n - 1) * 64));
+
+    n = records_in(qts, g, second, &clock);
+    g_assert_cmpuint(n, >=, 5);
+    g_assert_cmpuint(n, <, 10);
+    g_assert_cmpuint(clock, >=, period);
+    g_assert_cmpuint(clock, <, 3 * period);
+    g_assert_cmpint(query(qts, 0, 0, "records"), ==, 0);    /* it has stopped */
+    qtest_quit(qts);
+}
+
+/*
+ * A trace where there is no memory: said once after each restart, and otherwise
+ * harmless
+ */
+static void test_trace_bad_address(const void *data)
+{
+    const Generation *g = data;
+    g_autofree char *log = log_file();
+    g_autofree char *args = g_strdup_printf("-m 1G -d guest_errors -D %s", log);
+    QTestState *qts = run_restarts(g, 1ull << 30, BUFFER, args);
+    uint64_t clock;
+
+    /* Elsewhere there are records. */
+    g_assert_cmpuint(records_in(qts, g, BUFFER, &clock), >=, 5);
+    qtest_quit(qts);
+    g_assert_cmpuint(times_in_log(log, "no memory for the trace"), ==, 2);
+}
+
+/*
+ * Busy for 524 us, then idle for 500 us, until the decrementer wakes the
+ * thread; its interrupt is disabled.
+ */
+static uint32_t idle_program[] = {
+    LD(4, DATA_HTM),
+    LD(5, DATA_HTM_RUN),
+    LD(6, DATA_HTM_STOP),
+    LD(7, DATA_LDBAR),
+    LD(20, DATA_TIMES),
+    LI(9, 0),
+    LIS(22, 8),         /* 1024 us of the decrementer */
+    LIS(10, 1),         /* 65,536 instructions */
+    MTSPR(PSSCR, 9),
+    MTSPR(LDBAR, 7),
+    STD(5, 4),
+    MTSPR(DEC, 22),
+    MTSPR(CTR, 10),
+    BDNZ_HERE,
+    STOP,
+    ADDI(20, 20, -1),
+    CMPDI(20, 0),
+    BNE(-6),
+    STD(6, 4),
+    LI(3, 1),
+    STD_AT(3, DATA_DONE),
+    B(0),
+};
+
+/*
+ * Samples that an idle thread missed are dropped: no two are closer than half a
+ * period. While the thread is busy, a late sample does not delay the next one.
+ */
+static void test_trace_idle(const void *data)
+{
+    const Generation *g = data;
+    const uint64_t us = 512;    /* ticks of the time base */
+    Program p = {
+        idle_program, ARRAY_SIZE(idle_program), .times = 20,
+        .ldbar = LDBAR_TRACE | BUFFER,
+    };
+    QTestState *qts = run(g, &p, "", "-smp 1 -icount shift=3,sleep=off");
+    unsigned n, i, idle = 0, busy = 0;
+    uint64_t clock, step;
+
+    set_up(qts, g, 0, 0, PAGE);
+    put(qts, g, 0, 0, R_TRACE, g->trace);
+    set_period(qts, 0, "trace-min-period-ns", 100 * US);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    n = records_in(qts, g, BUFFER, &clock);
+    g_assert_cmpuint(n, >=, 3 * p.times);
+    for (i = 1; i < n; i++) {
+        step = qtest_readq(qts, BUFFER + i * 64) -
+               qtest_readq(qts, BUFFER + (i - 1) * 64);
+        g_assert_cmpuint(step, >=, 50 * us);
+        if (step >= 400 * us) {
+            idle++;
+            busy = 0;
+        } else if (++busy > 1) {
+            /* Not 6 us more, which is how late each check is */
+            assert_near(step, 100 * us, 4 * us);
+        }
+    }
+    g_assert_cmpuint(idle, >=, p.times - 1);
+    qtest_quit(qts);
 }
 
 /* Without an address there is no page, and no trace. */
@@ -2174,26 +2416,53 @@ static void test_repeat(const void *data)
     }
 }
 
+/*
+ * What TRACE_IMC has selected does not survive a reset: without another write
+ * of it, the same program stores no records.
+ */
+static void test_trace_reset(const void *data)
+{
+    const Generation *g = data;
+    Program p = {
+        repeat_program, ARRAY_SIZE(repeat_program), .times = 1000000,
+        .ldbar = LDBAR_TRACE | BUFFER,
+    };
+    QTestState *qts = run(g, &p, "", "-smp 1 -icount shift=1,sleep=off");
+    uint64_t clock;
+
+    set_up(qts, g, 0, 0, PAGE);
+    put(qts, g, 0, 0, R_TRACE, g->trace);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    g_assert_cmpuint(records_in(qts, g, BUFFER, &clock), >=, 10);
+
+    qtest_qmp_assert_success(qts, "{ 'execute': 'stop' }");
+    qtest_system_reset(qts);
+    qtest_memset(qts, BUFFER, 0, RECORDS * 64);
+    qtest_memset(qts, PAGE, 0, PAGE_SIZE);
+    g_assert_cmphex(qtest_readq(qts, DATA_DONE), ==, 0);
+    set_up(qts, g, 0, 0, PAGE);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    g_assert_cmpuint(word(qts, PAGE, g->hv_insns), >=, p.times / g->scale);
+    g_assert_cmpuint(records_in(qts, g, BUFFER, &clock), ==, 0);
+    qtest_quit(qts);
+}
+
 /* A thread looks at the clock no more often than it must for rare samples. */
 static void test_trace_checks(const void *data)
 {
     const Generation *g = data;
-    g_autofree char *file = NULL;
-    g_autofree char *args = NULL;
-    g_autofree char *text = NULL;
+    g_autofree char *log = log_file();
+    g_autofree char *args = g_strdup_printf("-smp 1 "
+        "-icount shift=1,sleep=off -trace pnv_imc_trace_check -D %s", log);
     Program p = {
         repeat_program, ARRAY_SIZE(repeat_program), .times = 20000000,
         .ldbar = LDBAR_TRACE | BUFFER,
     };
-    unsigned checks = 0;
-    QTestState *qts;
-    int fd = g_file_open_tmp("pnv-imc-XXXXXX", &file, NULL);
+    QTestState *qts = run(g, &p, "", args);
+    unsigned checks;
 
-    g_assert_cmpint(fd, >=, 0);
-    close(fd);
-    args = g_strdup_printf("-smp 1 -icount shift=1,sleep=off "
-                           "-trace pnv_imc_trace_check -D %s", file);
-    qts = run(g, &p, "", args);
     set_up(qts, g, 0, 0, PAGE);
     set_period(qts, 0, "trace-min-period-ns", 1000 * MS);
     put(qts, g, 0, 0, R_TRACE, g->trace);
@@ -2201,11 +2470,7 @@ static void test_trace_checks(const void *data)
     wait_for(qts, DATA_DONE);
     qtest_quit(qts);
 
-    g_assert_true(g_file_get_contents(file, &text, NULL, NULL));
-    unlink(file);
-    for (char *at = text; (at = strstr(at, "pnv_imc_trace_check")); at++) {
-        checks++;
-    }
+    checks = times_in_log(log, "pnv_imc_trace_check");
     /* After 100,000 instructions each, but for the first few */
     g_assert_cmpuint(checks, >=, p.times / 100000);
     g_assert_cmpuint(checks, <, p.times / 100000 + 20);
@@ -2552,6 +2817,9 @@ int main(int argc, char **argv)
         add("thread", test_thread);
         add("trace", test_trace);
         add("trace-select", test_trace_select);
+        add("trace-restart", test_trace_restart);
+        add("trace-bad-address", test_trace_bad_address);
+        add("trace-idle", test_trace_idle);
         add("ldbar-bits", test_ldbar_bits);
         add("ldbar-0", test_ldbar_0);
         add("gdb", test_gdb);
@@ -2562,6 +2830,7 @@ int main(int argc, char **argv)
         add("lanes", test_lanes);
         add("guest", test_guest);
         add("repeat", test_repeat);
+        add("trace-reset", test_trace_reset);
         add("trace-checks", test_trace_checks);
         add("interrupts", test_interrupts);
         add("ebb", test_ebb);

@@ -2518,6 +2518,7 @@ static void test_options(const void *data)
           "synthetic event 'mcs01/PM_NONE=hash': bad event" },
         { "nest-synthetic=0x8=two", "synthetic event '0x8=two': bad kind" },
         { "nest-add=0x8=1", "only be set while the machine exists" },
+        { "nest-fault=0=late", "only be set while the machine exists" },
         { "uav=0", "uav must not be 0" },
         { "uav=all", "uav" },
         { "status=1", "status" },
@@ -2906,6 +2907,47 @@ static void test_fault(const void *data)
     nest_quit(&n);
 }
 
+/*
+ * A late group keeps its words until Clear or a reset, which also clear those.
+ * Asking for the same fault again changes nothing.
+ */
+static void test_fault_clear(const void *data)
+{
+    const Gen *gen = data;
+    Nest n = nest_init(gen, "");
+    g_autofree char *is = NULL;
+
+    setf(&n, "nest-synthetic", "0x8=const:65536");
+    step(&n, 3 * MS);
+    set(&n, "nest-fault", "0=late");
+    assert_word(&n, 0, 3);
+    g_assert_cmpuint(get(&n, 8), >, 0);
+    put(&n, COMMAND, 3);
+    for (unsigned i = 0; i < GROUP; i += 8) {
+        assert_word(&n, i, 0);
+    }
+
+    step(&n, 2 * MS);
+    set(&n, "nest-fault", "0-1=late");
+    for (unsigned i = 0; i < GROUP; i += 8) {
+        assert_word(&n, i, 0);
+    }
+    assert_word(&n, GROUP, 2);
+    assert_word(&n, GROUP + TRAILER, 2);
+
+    qtest_system_reset(n.qts);
+    step(&n, MS);
+    assert_word(&n, 0, 0);
+    assert_word(&n, GROUP, 0);
+    assert_word(&n, GROUP + TRAILER, 0);
+    is = get_str(&n, "nest-fault");
+    g_assert_cmpstr(is, ==, "0-1=late");
+    set(&n, "nest-fault", "");
+    assert_word(&n, 0, 1);
+    assert_word(&n, GROUP, 1);
+    nest_quit(&n);
+}
+
 /* ------------------------------------------------------------------------ */
 /* Anything at all; use --seed to repeat */
 
@@ -3073,6 +3115,7 @@ int main(int argc, char **argv)
     add_test("property/add", test_add);
     add_test("property/chips", test_chips);
     add_test("property/fault", test_fault);
+    add_test("property/fault-clear", test_fault_clear);
 
     add_test("machine/homer", test_homer);
     add_test("machine/priority", test_priority);
