@@ -548,6 +548,28 @@ static void test_pmcr_interrupt(void)
     qtest_quit(p.qts);
 }
 
+/* PMCR.LP, which a run sets, is RES0 before FEAT_PMUv3p5. */
+static void test_pmcr_lp(void)
+{
+    static const struct {
+        const char *args;
+        uint32_t pmcr;
+    } models[] = {
+        { "-cpu a64fx", PMCR_DRIVER & ~R_PMCR_LP_MASK },
+        { "-cpu max", PMCR_DRIVER },
+    };
+    PmcuRun run = { PMCU_RUN_DEFAULT };
+
+    for (int i = 0; i < ARRAY_SIZE(models); i++) {
+        Pmcu p = tcg_init(models[i].args);
+
+        run_to_end(&p, &run);
+        g_assert_cmphex(guest_read(&p, 0, PMCR_EL0) & 0xff, ==,
+                        models[i].pmcr);
+        qtest_quit(p.qts);
+    }
+}
+
 /*
  * Software that uses the same counters gets wrong numbers, and no more; what it
  * has in counters that the PMCU does not use stays right.
@@ -707,6 +729,17 @@ static void test_hpmn(const void *cpu)
                                             (const char *)cpu);
     Pmcu p = tcg_init(args);
     uint64_t pmcr;
+
+    /* An HPMN of all 8 counters, or of more, hides none. */
+    for (int hpmn = 8; hpmn <= 31; hpmn += 23) {
+        guest_write(&p, 0, MDCR_EL2, hpmn);
+        for (int i = 0; i < ARRAY_SIZE(bits); i++) {
+            el1_write(&p, bits[i].set, UINT32_MAX);
+            g_assert_cmphex(el1_read(&p, bits[i].set), ==, 0x800000ff);
+            el1_write(&p, bits[i].clear, UINT32_MAX);
+            g_assert_cmphex(guest_read(&p, 0, bits[i].set), ==, 0);
+        }
+    }
 
     guest_write(&p, 0, MDCR_EL2, 3 | 1 << 7);   /* HPME */
     guest_write(&p, 0, PMCR_EL0, R_PMCR_E_MASK);
@@ -1151,6 +1184,7 @@ int main(int argc, char **argv)
     qtest_add_func("hisi_pmcu/tcg/stop-cont", test_stop_cont);
     qtest_add_func("hisi_pmcu/tcg/overflow-interrupt", test_overflow);
     qtest_add_func("hisi_pmcu/tcg/pmcr-interrupt", test_pmcr_interrupt);
+    qtest_add_func("hisi_pmcu/tcg/pmcr-lp", test_pmcr_lp);
     qtest_add_func("hisi_pmcu/tcg/contention", test_contention);
     qtest_add_func("hisi_pmcu/tcg/compatibility-mode-hpme", test_comp_hpme);
     qtest_add_data_func("hisi_pmcu/tcg/hpmn/max", "-cpu max,pmu-counters=8",
