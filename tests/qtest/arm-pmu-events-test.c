@@ -1138,6 +1138,33 @@ static void test_bkpt(void)
     qtest_quit(p.qts);
 }
 
+/* A semihosting call is no exception. */
+static void test_semihosting(void)
+{
+    static const uint16_t none[] = { EXC_TAKEN, EXC_RETURN, EXC_UNDEF };
+    static const uint32_t code[] = {
+        INSN_COUNTERS_MASK,
+        INSN_COUNT_ON,
+        0x52800260,     /* mov     w0, #0x13: SYS_ERRNO */
+        0xd45e0000,     /* hlt     #0xf000 */
+        INSN_COUNT_OFF,
+        INSN_RET,
+    };
+    Pmcu p = events_init("-accel tcg -semihosting-config "
+                         "enable=on,target=native");
+
+    for (int i = 0; i < ARRAY_SIZE(none); i++) {
+        guest_write(&p, 0, PMEVTYPER_EL0(i), none[i]);
+        guest_write(&p, 0, PMEVCNTR_EL0(i), 0);
+    }
+    /* No error yet: QEMU has handled the call. */
+    g_assert_cmpint(guest_call(&p, 0, 0, code, ARRAY_SIZE(code)), ==, 0);
+    for (int i = 0; i < ARRAY_SIZE(none); i++) {
+        g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(i)), ==, 0);
+    }
+    qtest_quit(p.qts);
+}
+
 /* PMCEID has a bit for each common event that has a value, and no other */
 static void test_pmceid(const void *cpu)
 {
@@ -1377,6 +1404,36 @@ static void test_query(const void *args)
     qtest_quit(p.qts);
 }
 
+/* PMCR.E is for counters below MDCR_EL2.HPMN, and HPME for those from it on. */
+static void test_query_enable(void)
+{
+    enum { HPMN = 4, MDCR_HPME = 1 << 7 };
+    static const unsigned counters[] = { HPMN - 1, HPMN };
+    Pmcu p = events_init("-accel tcg -M virtualization=on");
+
+    for (int i = 0; i < ARRAY_SIZE(counters); i++) {
+        guest_write(&p, 0, PMEVTYPER_EL0(counters[i]),
+                    INST_RETIRED | FILTER_NSH);
+        guest_write(&p, 0, PMCNTENSET_EL0, 1 << counters[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+        const bool on[] = { i & 1, i & 2 };
+        QDict *rsp;
+
+        guest_write(&p, 0, PMCR_EL0, on[0] ? PMCR_E : 0);
+        guest_write(&p, 0, MDCR_EL2, HPMN | (on[1] ? MDCR_HPME : 0));
+        rsp = query_pmu(&p);
+        for (int k = 0; k < ARRAY_SIZE(counters); k++) {
+            const QDict *row = query_row(rsp, 0, 1 + counters[k]);
+
+            g_assert_cmpstr(qdict_get_str(row, "state"), ==,
+                            on[k] ? "counting" : "global-disabled");
+        }
+        qobject_unref(rsp);
+    }
+    qtest_quit(p.qts);
+}
+
 static void test_query_none(void)
 {
     Pmcu p = guest_init("-accel tcg -cpu max,pmu=off -M pmcu=off");
@@ -1459,6 +1516,7 @@ int main(int argc, char **argv)
     qtest_add_func("arm-pmu-events/filter", test_filter);
     qtest_add_func("arm-pmu-events/traps", test_traps);
     qtest_add_func("arm-pmu-events/bkpt", test_bkpt);
+    qtest_add_func("arm-pmu-events/semihosting", test_semihosting);
     qtest_add_func("arm-pmu-events/overflow-psci", test_overflow_psci);
     qtest_add_data_func("arm-pmu-events/pmceid/max", "max", test_pmceid);
     qtest_add_data_func("arm-pmu-events/pmceid/a64fx", "a64fx", test_pmceid);
@@ -1471,6 +1529,7 @@ int main(int argc, char **argv)
                         test_query);
     qtest_add_data_func("arm-pmu-events/query/icount", modes[2].args,
                         test_query);
+    qtest_add_func("arm-pmu-events/query/enable", test_query_enable);
     qtest_add_func("arm-pmu-events/query/none", test_query_none);
     return g_test_run();
 }

@@ -246,31 +246,58 @@ static void test_hammer(void)
     qtest_quit(p.qts);
 }
 
+/*
+ * Stop the machine 5 times during a run. False if the host was so slow that the
+ * run had ended before that.
+ */
+static bool stop_in_run(const Pmcu *p, const PmcuRun *run)
+{
+    bool in_time = true;
+
+    pmcu_start(p, run);
+    pmcu_wait_stored(p, 10);
+    for (int i = 0; i < 5; i++) {
+        unsigned stored;
+
+        qtest_qmp_assert_success(p->qts, "{'execute': 'stop'}");
+        in_time = in_time && pmcu_state(p) == HISI_PMCU_COUNT;
+        stored = pmcu_stored(p);
+        /* 20 windows */
+        g_usleep(20 * run->wait_cnt * HISI_PMCU_TICK_NS / 1000);
+        g_assert_cmpint(pmcu_stored(p), ==, stored);
+        g_assert_cmphex(qtest_readb(p->qts, STORE_BASE + 0xc0 * stored), ==,
+                        CANARY);
+        qtest_qmp_assert_success(p->qts, "{'execute': 'cont'}");
+    }
+    pmcu_wait_stored(p, run->ev_len);
+    return in_time;
+}
+
 /* Nothing is stored while the machine is stopped, and nothing gets lost. */
 static void test_stop_cont(void)
 {
+    uint64_t window = MS;
     Pmcu p = tcg_init("-cpu max");
     PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 200 };
-    unsigned stored;
 
-    qtest_memset(p.qts, STORE_BASE, CANARY, 201 * 0xc0);
-    pmcu_start(&p, &run);
-    pmcu_wait_stored(&p, 10);
-    for (int i = 0; i < 5; i++) {
-        qtest_qmp_assert_success(p.qts, "{'execute': 'stop'}");
-        stored = pmcu_stored(&p);
-        g_usleep(20000);        /* 20 windows */
-        g_assert_cmpint(pmcu_stored(&p), ==, stored);
-        g_assert_cmphex(qtest_readb(p.qts, STORE_BASE + 0xc0 * stored), ==,
+    for (;; window *= 2) {
+        bool in_time;
+
+        run.wait_cnt = window / HISI_PMCU_TICK_NS;
+        qtest_memset(p.qts, STORE_BASE, CANARY, 201 * 0xc0);
+        in_time = stop_in_run(&p, &run);
+        for (int i = 0; i < 200; i++) {
+            g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0xc0 * i + 0x40),
+                            >=, window);
+        }
+        g_assert_cmphex(qtest_readb(p.qts, STORE_BASE + 0xc0 * 200), ==,
                         CANARY);
-        qtest_qmp_assert_success(p.qts, "{'execute': 'cont'}");
+        if (in_time) {
+            break;
+        }
+        g_assert_cmpint(window, <, 100 * MS);
+        pmcu_write(&p, A_INT_CLR, DONE);
     }
-    pmcu_wait_stored(&p, 200);
-    for (int i = 0; i < 200; i++) {
-        g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0xc0 * i + 0x40), >=,
-                        MS);
-    }
-    g_assert_cmphex(qtest_readb(p.qts, STORE_BASE + 0xc0 * 200), ==, CANARY);
     qtest_quit(p.qts);
 }
 
@@ -548,6 +575,28 @@ static void test_pmcr_interrupt(void)
     qtest_quit(p.qts);
 }
 
+/* PMCR.LP, which a run sets, is RES0 before FEAT_PMUv3p5. */
+static void test_pmcr_lp(void)
+{
+    static const struct {
+        const char *args;
+        uint32_t pmcr;
+    } models[] = {
+        { "-cpu a64fx", PMCR_DRIVER & ~R_PMCR_LP_MASK },
+        { "-cpu max", PMCR_DRIVER },
+    };
+    PmcuRun run = { PMCU_RUN_DEFAULT };
+
+    for (int i = 0; i < ARRAY_SIZE(models); i++) {
+        Pmcu p = tcg_init(models[i].args);
+
+        run_to_end(&p, &run);
+        g_assert_cmphex(guest_read(&p, 0, PMCR_EL0) & 0xff, ==,
+                        models[i].pmcr);
+        qtest_quit(p.qts);
+    }
+}
+
 /*
  * Software that uses the same counters gets wrong numbers, and no more; what it
  * has in counters that the PMCU does not use stays right.
@@ -707,6 +756,17 @@ static void test_hpmn(const void *cpu)
                                             (const char *)cpu);
     Pmcu p = tcg_init(args);
     uint64_t pmcr;
+
+    /* An HPMN of all 8 counters, or of more, hides none. */
+    for (int hpmn = 8; hpmn <= 31; hpmn += 23) {
+        guest_write(&p, 0, MDCR_EL2, hpmn);
+        for (int i = 0; i < ARRAY_SIZE(bits); i++) {
+            el1_write(&p, bits[i].set, UINT32_MAX);
+            g_assert_cmphex(el1_read(&p, bits[i].set), ==, 0x800000ff);
+            el1_write(&p, bits[i].clear, UINT32_MAX);
+            g_assert_cmphex(guest_read(&p, 0, bits[i].set), ==, 0);
+        }
+    }
 
     guest_write(&p, 0, MDCR_EL2, 3 | 1 << 7);   /* HPME */
     guest_write(&p, 0, PMCR_EL0, R_PMCR_E_MASK);
@@ -1110,10 +1170,20 @@ static void test_pmu_counters(void)
         unsigned want = counters[i] ?: 6;
         QDict *rsp;
         Pmcu p = tcg_init(args);
+        g_autofree char *cpu = pmcu_find_device(p.qts, "max-arm-cpu", 0);
 
         g_assert_cmpint(extract64(guest_read(&p, 0, PMCR_EL0), 11, 5), ==,
                         want);
         g_assert_cmpint(guest_read(&p, 0, MDCR_EL2) & 0x1f, ==, want);
+
+        /* A CPU that exists keeps its counters. */
+        rsp = qtest_qmp(p.qts, "{'execute': 'qom-set', 'arguments': {"
+                        "'path': %s, 'property': 'pmu-counters', 'value': 4}}",
+                        cpu);
+        g_assert_true(qdict_haskey(rsp, "error"));
+        g_assert_cmpstr(qdict_get_str(qdict_get_qdict(rsp, "error"), "desc"),
+                        ==, "'pmu-counters' cannot be changed any more");
+        qobject_unref(rsp);
 
         /* Management software can ask for it. */
         rsp = qtest_qmp_assert_success_ref(p.qts,
@@ -1151,6 +1221,7 @@ int main(int argc, char **argv)
     qtest_add_func("hisi_pmcu/tcg/stop-cont", test_stop_cont);
     qtest_add_func("hisi_pmcu/tcg/overflow-interrupt", test_overflow);
     qtest_add_func("hisi_pmcu/tcg/pmcr-interrupt", test_pmcr_interrupt);
+    qtest_add_func("hisi_pmcu/tcg/pmcr-lp", test_pmcr_lp);
     qtest_add_func("hisi_pmcu/tcg/contention", test_contention);
     qtest_add_func("hisi_pmcu/tcg/compatibility-mode-hpme", test_comp_hpme);
     qtest_add_data_func("hisi_pmcu/tcg/hpmn/max", "-cpu max,pmu-counters=8",

@@ -181,6 +181,24 @@ static void test_bad_kill(void)
     pmcu_quit(&p);
 }
 
+/* An error sets BRK, and leaves the DONE of the run before to the guest. */
+static void test_bad_done_pending(void)
+{
+    Pmcu p = pmcu_init_irq("");
+    PmcuRun run = { PMCU_RUN_DEFAULT, .kill_base = STORE_BASE + 8 };
+
+    raise_int(&p, DONE);
+    pmcu_start(&p, &run);
+    pmcu_step(&p, MS);
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==, HISI_PMCU_ERR_KILL << 8);
+    assert_int(&p, DONE | BRK);
+    pmcu_write(&p, A_INT_CLR, BRK);
+    assert_int(&p, DONE);
+    pmcu_write(&p, A_INT_CLR, DONE);
+    assert_int(&p, 0);
+    pmcu_quit(&p);
+}
+
 static void test_bad_dma_read(void)
 {
     static const uint64_t bases[] = {
@@ -358,6 +376,7 @@ void add_errors_tests(void)
     qtest_add_func("hisi_pmcu/bad/reserved-bits", test_bad_reserved);
     qtest_add_func("hisi_pmcu/bad/largest-good-values", test_bad_largest);
     qtest_add_func("hisi_pmcu/bad/kill-base", test_bad_kill);
+    qtest_add_func("hisi_pmcu/bad/done-pending", test_bad_done_pending);
     qtest_add_func("hisi_pmcu/bad/dma-read", test_bad_dma_read);
     qtest_add_func("hisi_pmcu/bad/dma-write", test_bad_dma_write);
     qtest_add_func("hisi_pmcu/bad/dma-write-half", test_bad_dma_half);

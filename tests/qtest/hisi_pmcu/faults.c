@@ -106,6 +106,19 @@ static void test_fault_done(void)
         pmcu_write(&p, A_INT_CLR, DONE);
     }
     assert_int(&p, 0);
+    /* A DONE that is held until the DONE before it is cleared comes twice. */
+    set_faults(&p, "");
+    raise_int(&p, DONE);
+    set_faults(&p, "repeat-done");
+    pmcu_start(&p, &run);
+    pmcu_step(&p, 2 * MS);
+    g_assert_cmpint(pmcu_state(&p), ==, HISI_PMCU_DONE_HOLD);
+    for (int i = 0; i < 3; i++) {
+        assert_int(&p, DONE);
+        pmcu_write(&p, A_INT_CLR, DONE);
+        g_assert_cmpint(pmcu_state(&p), ==, HISI_PMCU_IDLE);
+    }
+    assert_int(&p, 0);
     /* Not after a break, which takes away each DONE */
     pmcu_start(&p, &run);
     pmcu_step(&p, 2 * MS);

@@ -259,6 +259,9 @@ static void test_machine_constraints(void)
         { "-cpu max -smp 256,clusters=256,cores=1",
           "pmcu=on supports at most 255 clusters per socket, try "
           "-smp 256,sockets=2,clusters=128,cores=1,threads=1" },
+        /* A prime number: nothing to suggest */
+        { "-cpu max -smp 509,clusters=509,cores=1",
+          "pmcu=on supports at most 255 clusters per socket\n" },
         { "-cpu max,pmu=off", "pmcu=on needs CPUs with a PMU" },
         { "-cpu max -M virt-2.6", "a machine type before virt-2.7" },
         { "-cpu max,pmu-counters=32", "'pmu-counters' must be in the range" },

@@ -286,6 +286,18 @@ enum {
     S_NR_CPUS,
 };
 
+/* The section of the device in a stream, from "sccl_id" on */
+static uint8_t *find_section(char *stream, size_t len)
+{
+    /* The name of the section, its instance ID and its version precede it */
+    for (char *s = stream; s < stream + len - 17; s++) {
+        if (!memcmp(s, "\x09hisi-pmcu\0\0\0\0\0\0\0\2", 18)) {
+            return (uint8_t *)s + 18;
+        }
+    }
+    g_assert_not_reached();
+}
+
 static void test_migrate_hostile(void)
 {
     static const struct {
@@ -347,7 +359,7 @@ static void test_migrate_hostile(void)
     };
     g_autofree char *file = NULL;
     g_autofree char *stream = NULL;
-    uint8_t *section = NULL;
+    uint8_t *section;
     size_t len;
 
     pmcu_start(&p, &run);
@@ -355,15 +367,8 @@ static void test_migrate_hostile(void)
     file = pmcu_save(p.qts);
     pmcu_quit(&p);
 
-    /* The name of the section, its instance ID and its version precede it */
     g_assert(g_file_get_contents(file, &stream, &len, NULL));
-    for (char *s = stream; s < stream + len - 17; s++) {
-        if (!memcmp(s, "\x09hisi-pmcu\0\0\0\0\0\0\0\2", 18)) {
-            section = (uint8_t *)s + 18;
-            break;
-        }
-    }
-    g_assert(section);
+    section = find_section(stream, len);
     /* We know where we are */
     g_assert_cmphex(ldl_be_p(section + 4 * S_NR_CLUSTER), ==, 2);
     g_assert_cmphex(ldl_be_p(section + 4 * S_STATE), ==, HISI_PMCU_COUNT);
@@ -417,7 +422,85 @@ static void test_migrate_hostile(void)
     unlink(file);
 }
 
-/* A run goes on with the list and the seed that it was triggered with. */
+/*
+ * A run whose next record would pass KILL_BASE is valid while it counts: it
+ * migrates, and then ends with ERR_KILL.
+ */
+static void test_migrate_full(void)
+{
+    const char *args = "-m 16M";
+    Pmcu p = pmcu_init_irq(args);
+    PmcuRun run = {
+        PMCU_RUN_DEFAULT, .ev_len = 2, .kill_base = STORE_BASE + 0xc0,
+    };
+    g_autofree char *file = NULL;
+
+    qtest_memset(p.qts, STORE_BASE, CANARY, 0x1000);
+    pmcu_start(&p, &run);
+    pmcu_step(&p, MS + MS / 2);
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==,
+                    1 << 16 | HISI_PMCU_COUNT);
+    file = pmcu_save(p.qts);
+    pmcu_quit(&p);
+
+    g_assert_true(migrate_from_file(&p, args, file, MS + MS / 2));
+    unlink(file);
+    pmcu_step(&p, MS / 2);
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==,
+                    1 << 16 | HISI_PMCU_ERR_KILL << 8 | HISI_PMCU_IDLE);
+    assert_int(&p, BRK);
+    g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40), ==, MS);
+    assert_canary(&p, STORE_BASE + 0xc0, 0x1000 - 0xc0);
+    pmcu_quit(&p);
+}
+
+/*
+ * In state STORE, DONE comes within a day, the longest delay-done, or never
+ * (stay-busy). A stream with any other time is refused.
+ */
+static void test_migrate_store(void)
+{
+    const char *args = "-m 16M";
+    const int64_t now = 5 * MS / 2, day = 86400000000000;
+    const struct {
+        int64_t end;
+        bool valid;
+    } ends[] = {
+        { now + 1, true }, { now + day, true }, { INT64_MAX, true },
+        { -1, false }, { INT64_MIN, false }, { now + day + 1, false },
+        { INT64_MAX - 1, false },
+    };
+    Pmcu p = pmcu_init_irq(args);
+    PmcuRun run = { PMCU_RUN_DEFAULT };
+    g_autofree char *file = NULL;
+    g_autofree char *stream = NULL;
+    uint8_t *section;
+    size_t len;
+
+    g_assert_true(set_property(&p, PMCU_PATH, "faults", "delay-done:2000000"));
+    pmcu_start(&p, &run);
+    pmcu_step(&p, now);
+    file = pmcu_save(p.qts);
+    pmcu_quit(&p);
+    g_assert(g_file_get_contents(file, &stream, &len, NULL));
+    section = find_section(stream, len);
+    g_assert_cmphex(ldl_be_p(section + 4 * S_STATE), ==, HISI_PMCU_STORE);
+    g_assert_cmpint(ldq_be_p(section + 4 * S_WINDOW_END_H), ==, 3 * MS);
+
+    for (int i = 0; i < ARRAY_SIZE(ends); i++) {
+        stq_be_p(section + 4 * S_WINDOW_END_H, ends[i].end);
+        g_assert(g_file_set_contents(file, stream, len, NULL));
+        if (migrate_from_file(&p, args, file, now) != ends[i].valid) {
+            g_test_message("end %" PRId64 " was %s", ends[i].end,
+                           ends[i].valid ? "refused" : "accepted");
+            g_test_fail();
+        }
+        pmcu_quit(&p);
+    }
+    unlink(file);
+}
+
+/* A run goes on with the list that it was triggered with. */
 static void test_migrate_synthetic(void)
 {
     const char *args = "-m 16M -global hisi-pmcu.synthetic-events=0x16=const:1";
@@ -488,6 +571,65 @@ static void test_migrate_synthetic(void)
         pmcu_quit(&p);
     }
     unlink(file);
+}
+
+/* The finalizer of MurmurHash3 */
+static uint32_t mix(uint32_t h)
+{
+    h = (h ^ (h >> 16)) * 0x85ebca6bu;
+    h = (h ^ (h >> 13)) * 0xc2b2ae35u;
+    return h ^ (h >> 16);
+}
+
+static void set_seed(const Pmcu *p, unsigned seed)
+{
+    qtest_qmp_assert_success(p->qts, "{'execute': 'qom-set', 'arguments': {"
+                             " 'path': %s, 'property': 'synthetic-seed',"
+                             " 'value': %u}}", PMCU_PATH, seed);
+}
+
+/* The records of slot 0 have the values of a seed. */
+static void assert_seed(const Pmcu *p, const PmcuRun *run, uint32_t seed)
+{
+    for (int i = 0; i < 4; i++) {
+        /* Seed, event, slot, record */
+        uint32_t hash = mix(mix(mix(mix(seed + 1) ^ EV_L2D_CACHE) ^ 0) ^ i);
+
+        g_assert_cmphex(qtest_readq(p->qts, run->store_base + 0xc0 * i + 0x40),
+                        ==, hash);
+    }
+}
+
+/*
+ * The seed of a run is the seed at its trigger, also after a migration. A new
+ * seed is for the next run.
+ */
+static void test_migrate_seed(void)
+{
+    const char *args = "-m 16M -global hisi-pmcu.synthetic-events=0x16=hash";
+    Pmcu p = pmcu_init(args);
+    PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 4 };
+    g_autofree char *file = NULL;
+
+    pmcu_events(&p, EVENT_BASE, 4, EV_L2D_CACHE);
+    set_seed(&p, 5);
+    pmcu_start(&p, &run);
+    pmcu_step(&p, MS + MS / 2);
+    set_seed(&p, 6);
+    pmcu_step(&p, MS);
+    file = pmcu_save(p.qts);
+    pmcu_quit(&p);
+
+    g_assert_true(migrate_from_file(&p, args, file, 2 * MS + MS / 2));
+    unlink(file);
+    set_seed(&p, 7);
+    pmcu_step(&p, 2 * MS);
+    g_assert_cmpint(pmcu_stored(&p), ==, 4);
+    assert_seed(&p, &run, 5);
+    pmcu_write(&p, A_INT_CLR, DONE);
+    pmcu_run(&p, &run);
+    assert_seed(&p, &run, 7);
+    pmcu_quit(&p);
 }
 
 static void test_snapshot(void)
@@ -591,6 +733,9 @@ void add_state_tests(void)
     qtest_add_func("hisi_pmcu/state/migrate-mismatch", test_migrate_mismatch);
     qtest_add_func("hisi_pmcu/state/migrate-none", test_migrate_none);
     qtest_add_func("hisi_pmcu/state/migrate-hostile", test_migrate_hostile);
+    qtest_add_func("hisi_pmcu/state/migrate-kill-base", test_migrate_full);
+    qtest_add_func("hisi_pmcu/state/migrate-storing", test_migrate_store);
     qtest_add_func("hisi_pmcu/state/migrate-synthetic",
                    test_migrate_synthetic);
+    qtest_add_func("hisi_pmcu/state/migrate-seed", test_migrate_seed);
 }

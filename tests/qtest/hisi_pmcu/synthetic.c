@@ -8,6 +8,7 @@
 
 #include "qemu/osdep.h"
 #include "common.h"
+#include "qemu/units.h"
 #include "qobject/qdict.h"
 
 static void test_synthetic_values(void)
@@ -125,6 +126,56 @@ static void test_synthetic_set(void)
     pmcu_quit(&p);
 }
 
+/*
+ * Compatibility mode counts with counters 3 to 7. The CPU has 6 counters, 0 to
+ * 5, and so the values of counters 6 and 7 are 0.
+ */
+static void test_synthetic_comp(void)
+{
+    Pmcu p = pmcu_init_irq("-global hisi-pmcu.synthetic-events=0x16=const:1");
+    PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 5, .nr_pmu = 5, .comp = true };
+
+    pmcu_events(&p, EVENT_BASE, 5, EV_L2D_CACHE);
+    pmcu_run(&p, &run);
+    for (int i = 0; i < 5; i++) {
+        g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40 + 0x40 * i), ==,
+                        i < 3);
+    }
+    pmcu_quit(&p);
+}
+
+/* A list of 4 MiB is accepted, and refused with one byte more. */
+static void test_synthetic_longest(void)
+{
+    static const char begin[] = "0x16=const:";
+    Pmcu p = pmcu_init("");
+    g_autofree char *list = g_malloc(4 * MiB + 2);
+
+    /* Zeros before a decimal number change nothing but the length. */
+    memset(list, '0', 4 * MiB + 1);
+    memcpy(list, begin, sizeof(begin) - 1);
+    list[4 * MiB - 1] = '3';
+    for (int more = 0; more < 2; more++) {
+        QDict *rsp;
+
+        list[4 * MiB + more] = '\0';
+        rsp = qtest_qmp(p.qts, "{'execute': 'qom-set', 'arguments': {"
+                        " 'path': %s, 'property': 'synthetic-events',"
+                        " 'value': %s}}", PMCU_PATH, list);
+        if (more) {
+            g_assert_true(qdict_haskey(rsp, "error"));
+            g_assert_cmpstr(qdict_get_str(qdict_get_qdict(rsp, "error"),
+                                          "desc"), ==,
+                            "synthetic-events is longer than 4194304 bytes");
+        } else {
+            g_assert_true(qdict_haskey(rsp, "return"));
+        }
+        qobject_unref(rsp);
+        list[4 * MiB] = '0';
+    }
+    pmcu_quit(&p);
+}
+
 /* tests/unit/test-pmu-synthetic.c has all of the grammar. */
 static void test_synthetic_grammar(void)
 {
@@ -146,5 +197,8 @@ void add_synthetic_tests(void)
     qtest_add_func("hisi_pmcu/synthetic/values", test_synthetic_values);
     qtest_add_func("hisi_pmcu/synthetic/dies-differ", test_synthetic_dies);
     qtest_add_func("hisi_pmcu/synthetic/set-at-run-time", test_synthetic_set);
+    qtest_add_func("hisi_pmcu/synthetic/compatibility-mode",
+                   test_synthetic_comp);
     qtest_add_func("hisi_pmcu/synthetic/grammar", test_synthetic_grammar);
+    qtest_add_func("hisi_pmcu/synthetic/longest", test_synthetic_longest);
 }
