@@ -101,7 +101,7 @@ static void post_now(PnvImcPost *post, PnvImcEngine *engine)
     /* A second post at the same moment would repeat const and hash. */
     if (ns) {
         post_add_made_up(post, imc, ns);
-        post->posts += post->posts < UINT32_MAX;    /* a ramp stays at its end */
+        post->posts += post->posts < UINT32_MAX;    /* then a ramp stays */
     }
     trace_pnv_imc_post(imc->chip->chip_id, engine->core, post->page.addr, ns);
     if (!pnv_imc_page_add(&post->page, events,
