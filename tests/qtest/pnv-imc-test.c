@@ -2559,6 +2559,8 @@ typedef struct Catalog {
     const char *event_scale;
     uint32_t events;            /* a phandle; that of the group is 1 */
     const char *other;          /* a unit with the same words */
+    uint32_t offset;            /* of the nest's area and its control block: */
+    uint32_t cb_offset;         /* 0 if the catalog does not say */
 } Catalog;
 
 #define CATALOG_DEFAULT                                                     \
@@ -2628,6 +2630,10 @@ static void catalog_unit(Fdt *f, const Catalog *c, const char *name)
     fdt_prop_str(f, "compatible", "ibm,imc-counters");
     fdt_prop_cells(f, "type", c->type, 0);
     fdt_prop_cells(f, "reg", c->base, 0x100);
+    if (c->offset) {
+        fdt_prop_cells(f, "offset", c->offset, 0);
+        fdt_prop_cells(f, "cb_offset", c->cb_offset, 0);
+    }
     fdt_prop_str(f, "events-prefix", "PM_PB_");
     fdt_prop_str(f, "scale", c->scale);
     if (c->events) {
@@ -2720,6 +2726,8 @@ static void test_catalog(void)
         /* Shared with a unit that exists, or that does not by default */
         { { CATALOG_DEFAULT, .other = "phb0@8" }, 0x80, 0, 1 },
         { { CATALOG_DEFAULT, .other = "mba0@8" }, 0x80, 0, 1 },
+        { { CATALOG_DEFAULT, .offset = 0x180000, .cb_offset = 0x3fc00 },
+          0x80, 1, 1 },
     };
 
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -2761,6 +2769,30 @@ static void test_catalog(void)
     }
 }
 
+/* Names of units and events may have dashes, also in a range. */
+static void test_dashes(void)
+{
+    g_autofree char *file = catalog_save(&(Catalog) {
+        CATALOG_DEFAULT, .event = "L2-HIT", .other = "my-accel@8",
+    });
+    g_autofree char *args = g_strdup_printf("-global pnv-imc.catalog=%s", file);
+    Nest n = nest_init(&gens[0], args);
+
+    unlink(file);
+    set(&n, "nest-synthetic", "my-accel/PM_PB_L2-HIT=const:5");
+    step(&n, MS);
+    assert_word(&n, 0x80, 5);
+    set(&n, "nest-synthetic",
+        "my-accel/PM_PB_L2-HIT-powerbus0/PM_PB_L2-HIT=const:7");
+    step(&n, MS);
+    assert_word(&n, 0x80, 12);
+    assert_refused(&n, "nest-synthetic", "my-accel/PM_PB_L2=const:1",
+                   "bad event");
+    assert_refused(&n, "nest-synthetic", "my-accel/PM_PB_L2-HIT-0x78=const:1",
+                   "bad event");
+    nest_quit(&n);
+}
+
 static void assert_bad_catalog(char *file, const char *why)
 {
     g_autofree char *args = g_strdup_printf(
@@ -2785,6 +2817,10 @@ static void test_bad_catalogs(void)
         { { CATALOG_DEFAULT, .reg = 4 }, "multiple of 8 below" },
         { { CATALOG_DEFAULT, .event = NULL }, "no reg or event-name" },
         { { CATALOG_DEFAULT, .event = "" }, "no reg or event-name" },
+        { { CATALOG_DEFAULT, .offset = 0x190000, .cb_offset = 0x3fc00 },
+          "has offset 0x190000, this machine's is 0x180000" },
+        { { CATALOG_DEFAULT, .offset = 0x180000, .cb_offset = 0x3fd00 },
+          "has cb_offset 0x3fd00, this machine's is 0x3fc00" },
         { { CATALOG_DEFAULT, .events = 0 }, "no reg or events" },
         { { CATALOG_DEFAULT, .events = 2 }, "events which do not exist" },
         { { CATALOG_DEFAULT, .scale = "0" }, "not a positive integer" },
@@ -3124,6 +3160,7 @@ int main(int argc, char **argv)
     add_test("machine/options", test_options);
     qtest_add_func("pnv-imc/powernv8/no-option", test_power8);
     qtest_add_func("pnv-imc/catalog/good", test_catalog);
+    qtest_add_func("pnv-imc/catalog/dashes", test_dashes);
     qtest_add_func("pnv-imc/catalog/bad", test_bad_catalogs);
 
     add_test("random/monkey", test_monkey);
