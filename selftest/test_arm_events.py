@@ -91,8 +91,8 @@ class ArmEvents(functional.OneGuest):
         self.assertGreaterEqual(switches, 8000)
         self.assertGreaterEqual(bases, 8000)
         self.assertGreaterEqual(barriers, 8000)
-        # They take no interrupts; the timer's are few
-        self.assertLess(counts(lines)[0x86], 1000)
+        # They take no interrupts: the timer's are few, unless the host is slow
+        self.assertLess(counts(lines)[0x86], switches // 2)
 
     @functional.part(lambda cls: 'ls /sys/bus/event_source/devices/armv8_pmuv3*/events')
     def test_names(self, lines):
