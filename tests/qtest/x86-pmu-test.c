@@ -78,6 +78,14 @@ static void test_shape(const void *data)
 }
 
 /* One line of error for what no CPU has */
+static void test_svm(void)
+{
+    Guest g = guest_init(ICELAKE ",svm=on", 0);
+
+    guest_run(&g, GUEST_CASE(svm_int), 0, 0);
+    guest_quit(&g);
+}
+
 static void test_bad_shape(void)
 {
     static const char *const rows[][2] = {
@@ -1093,6 +1101,7 @@ int main(int argc, char **argv)
         qtest_add_data_func(shapes[i].path, &shapes[i], test_shape);
     }
     qtest_add_func("x86-pmu/shape/bad", test_bad_shape);
+    qtest_add_func("x86-pmu/svm", test_svm);
     qtest_add_func("x86-pmu/reset", test_reset);
     qtest_add_func("x86-pmu/reset-of-two", test_reset_two);
     qtest_add_func("x86-pmu/no-full-width-write", test_no_full_width);

@@ -38,6 +38,7 @@
     X(dirty, "registers/dirty", CASE_MANUAL)                                \
     X(smp_reset, "smp/reset", CASE_MANUAL)                                  \
     X(no_pmu, "no-pmu/guest", CASE_MANUAL)                                  \
+    X(svm_int, "svm/int", CASE_MANUAL)                                      \
     X(no_pmu_intel, "no-pmu/intel", CASE_MANUAL)                            \
     X(no_full_width, "registers/no-full-width", CASE_MANUAL)                \
     X(values, "values", CASE_MANUAL)                                        \

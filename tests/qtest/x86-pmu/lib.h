@@ -375,6 +375,11 @@ MODES_CASES(X)
 #undef X
 /* shapes.c */
 void case_shape(void);
+/* svm.c */
+void body_vmrun(void);
+void svm_vmmcall(void);
+void svm_int(void);
+void case_svm_int(void);
 /* random.c */
 void case_random_programs(void);
 /* debug.c */

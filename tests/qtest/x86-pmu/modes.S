@@ -150,6 +150,27 @@ BODY vmmcall
     nop
     ret
 
+/* The virtual machine of the VMCB at RDI, until it exits */
+BODY vmrun
+    mov     %rdi, %rax
+    vmrun
+    stgi
+    ret
+
+    .globl svm_vmmcall
+svm_vmmcall:
+    nop
+    nop
+    nop
+    vmmcall
+
+    .globl svm_int
+svm_int:
+    nop
+    nop
+    nop
+    int     $0x90
+
 /* #DB after each OUT to the port of an I/O breakpoint */
 BODY io_breakpoint
     nop
