@@ -13,6 +13,10 @@
 
 #include "qemu/osdep.h"
 #include <sys/un.h>
+#ifdef CONFIG_LINUX
+#include <sched.h>
+#include <sys/prctl.h>
+#endif
 #include "libqtest.h"
 #include "qemu/bswap.h"
 #include "qemu/cutils.h"
@@ -2261,8 +2265,9 @@ static const uint32_t p10_states[STATES][2] = {
     { 0x360, 0x320 }, { 0x2e0, 0x2a0 }, { 0x3e0, 0x3a0 }, { 0x460, 0x420 },
 };
 
-static void check_guest(const Generation *g, uint64_t msr, unsigned state,
-                        bool latch)
+/* The code of a guest, which is to end with a system call */
+static QTestState *run_guest(const Generation *g, const char *args,
+                             uint64_t msr, uint64_t times, bool latch)
 {
     /* Memory below 1 GiB is mapped 1:1, as in ppc-count-test.c */
     static const struct {
@@ -2275,16 +2280,15 @@ static void check_guest(const Generation *g, uint64_t msr, unsigned state,
         { 0x110000, 0x8000000000102009 },
         { 0x102000, 0xc000000000000187 },
     };
-    const uint32_t (*at)[2] = g == P9 ? p9_states : p10_states;
     const uint32_t handler[] = {
         STD(6, 4), LI(10, 1), STD_AT(10, DATA_DONE), B(0),
     };
     Program p = {
-        guest_program, ARRAY_SIZE(guest_program), .times = 512 * 1000 - 1,
+        guest_program, ARRAY_SIZE(guest_program), .times = times,
         .handler = handler, .handler_words = ARRAY_SIZE(handler),
         .vector = 0xc00, .ldbar = latch,
     };
-    QTestState *qts = run(g, &p, "", "-smp 1 -m 1G -icount shift=0,sleep=off");
+    QTestState *qts = run(g, &p, "", args);
     const uint32_t code[] = { BDNZ_HERE, SC(1) };
     unsigned i;
 
@@ -2298,8 +2302,20 @@ static void check_guest(const Generation *g, uint64_t msr, unsigned state,
     set_up(qts, g, 0, 0, PAGE);
     go(qts);
     wait_for(qts, DATA_DONE);
+    return qts;
+}
+
+static void check_guest(const Generation *g, uint64_t msr, unsigned state,
+                        bool latch)
+{
+    const uint32_t (*at)[2] = g == P9 ? p9_states : p10_states;
+    const uint64_t times = 512 * 1000 - 1;
+    QTestState *qts = run_guest(g, "-smp 1 -m 1G -icount shift=0,sleep=off",
+                                msr, times, latch);
+    unsigned i;
+
     for (i = 0; i < STATES; i++) {
-        unsigned insns = (i == state ? p.times + 1 : 0) +
+        unsigned insns = (i == state ? times + 1 : 0) +
                          (i == HYPERVISOR ? GUEST_PROGRAM_HV : 0);
 
         g_assert_cmpuint(word(qts, PAGE, at[i][0]), ==,
@@ -2311,10 +2327,10 @@ static void check_guest(const Generation *g, uint64_t msr, unsigned state,
     }
     if (g == P9) {
         g_assert_cmpuint(word(qts, PAGE, P9_CS_INST), ==,
-                         (p.times + 1 + GUEST_PROGRAM_HV) / g->scale);
+                         (times + 1 + GUEST_PROGRAM_HV) / g->scale);
         g_assert_cmpuint(word(qts, PAGE, P9_CS_INST + USER), ==,
                          state == PROB || state == ADJUNCT
-                         ? (p.times + 1) / g->scale : 0);
+                         ? (times + 1) / g->scale : 0);
     }
     qtest_quit(qts);
 }
@@ -2331,6 +2347,52 @@ static void test_guest(const void *data)
         check_guest(data, msr[i], i, false);
     }
 }
+
+#ifdef CONFIG_LINUX
+/*
+ * The host takes the CPU away for milliseconds: posts of that time have busy
+ * time, and no instructions. It belongs to the state of the last ones.
+ */
+static void test_taken_away(const void *data)
+{
+    const Generation *g = data;
+    const uint32_t (*at)[2] = g == P9 ? p9_states : p10_states;
+    cpu_set_t all, one;
+    double share = 1;
+    int cpu = 0;
+
+    g_assert_cmpint(sched_getaffinity(0, sizeof(all), &all), ==, 0);
+    while (!CPU_ISSET(cpu, &all)) {
+        cpu++;
+    }
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    /* Again, if it stood still when the hypervisor had just begun */
+    for (unsigned tries = 0; share > 0.05 && tries < 5; tries++) {
+        QTestState *qts;
+        pid_t other;
+
+        g_assert_cmpint(sched_setaffinity(0, sizeof(one), &one), ==, 0);
+        other = fork();
+        g_assert_cmpint(other, >=, 0);
+        if (!other) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            while (true) {
+                ;
+            }
+        }
+        qts = run_guest(g, "-smp 1 -m 1G", MSR_HV_PR, 200 * 1000 * 1000, true);
+        kill(other, SIGKILL);
+        waitpid(other, NULL, 0);
+        g_assert_cmpint(sched_setaffinity(0, sizeof(all), &all), ==, 0);
+        share = (double)word(qts, PAGE, at[HYPERVISOR][1]) /
+                word(qts, PAGE, at[ADJUNCT][1]);
+        g_test_message("%.3f of the program's cycles", share);
+        qtest_quit(qts);
+    }
+    g_assert_cmpfloat(share, <=, 0.05);
+}
+#endif
 
 /*
  * Thread 0 is traced, and thread 1 counted, while thread 0 executes a loop and
@@ -2829,6 +2891,9 @@ int main(int argc, char **argv)
         add("latch", test_latch);
         add("lanes", test_lanes);
         add("guest", test_guest);
+#ifdef CONFIG_LINUX
+        add("taken-away", test_taken_away);
+#endif
         add("repeat", test_repeat);
         add("trace-reset", test_trace_reset);
         add("trace-checks", test_trace_checks);
