@@ -157,7 +157,8 @@ static PMUConfig x86_pmu_config(CPUX86State *env, unsigned counter,
 
 /*
  * What a counter has counted since it was brought up to date, if its event
- * has come to @now: all of it, and the fraction that is left in @rest.
+ * has come to @now, and there were @more cycles, in parts: all of it, and the
+ * fraction that is left in @rest.
  *
  * The filters are approximations (our decision, because there are no single
  * cycles): with CMASK the events come packed, CMASK in a cycle; INV counts the
@@ -165,7 +166,7 @@ static PMUConfig x86_pmu_config(CPUX86State *env, unsigned counter,
  * run. They look at all since the counter started.
  */
 static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
-                              uint64_t *rest)
+                              uint64_t more, uint64_t *rest)
 {
     const PMUConfig *c = &cpu->pmu->config[counter];
     const X86PMURun *run = &cpu->pmu->run[counter];
@@ -183,7 +184,8 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
     }
     *rest = 0;
     n = now > run->event ? (now - run->event) / parts : 0;
-    cycles = x86_pmu_event_sum(cpu, x86_pmu_cycles, c->domains) - run->cycles;
+    cycles = x86_pmu_event_sum(cpu, x86_pmu_cycles, c->domains) + more -
+             run->cycles;
     cycles /= x86_pmu_event_parts(cpu, x86_pmu_cycles);
     if (c->cmask) {
         n = MIN(n / c->cmask, cycles);
@@ -338,7 +340,7 @@ void x86_pmu_fold(X86CPU *cpu, uintptr_t ra)
             continue;
         }
         now = x86_pmu_event_sum(cpu, c->event, c->domains);
-        count = x86_pmu_count(cpu, i, now, &run->rest);
+        count = x86_pmu_count(cpu, i, now, 0, &run->rest);
         if (!c->cmask && !c->edge) {
             run->event = MAX(run->event, now);
         }
@@ -366,7 +368,7 @@ bool x86_pmu_peek(X86CPU *cpu, unsigned counter, uint64_t *value)
     if (c->domains) {
         sum += x86_pmu_count(cpu, counter,
                              x86_pmu_event_sum(cpu, c->event, c->domains),
-                             &rest);
+                             0, &rest);
     }
     *value = sum & cpu->pmu->mask;
     return sum != *value;
@@ -516,6 +518,16 @@ static bool x86_pmu_event_is_total(const PMUEvent *e)
            e->source == SOURCE_FP;
 }
 
+/* An upper bound of what a block adds to an event of one domain */
+static uint64_t x86_pmu_most(X86CPU *cpu, const PMUEvent *e, unsigned domain,
+                             const uint64_t *taken, const uint64_t *not_taken)
+{
+    return MAX(x86_pmu_event_of_totals(cpu, e, domain, taken),
+               x86_pmu_event_of_totals(cpu, e, domain, not_taken)) -
+           x86_pmu_event_of_totals(cpu, e, domain,
+                                   cpu->insn_count.total[domain]);
+}
+
 /*
  * Would a counter overflow in a block? Conditional branches are in its lanes,
  * but not whether they are taken.
@@ -543,23 +555,26 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
 
     for (i = 0; i < PMU_COUNTERS; i++) {
         const PMUConfig *c = &pmu->config[i];
-        uint64_t most, sum, rest;
+        uint64_t more, sum, rest;
 
         if (!(c->domains & (1 << domain)) || !c->irq ||
             (!loose && x86_pmu_interrupt_is_loose(cpu, c)) ||
             (cpu->pmu_precise && !x86_pmu_event_is_total(c->event))) {
             continue;
         }
-        if (c->cmask || c->edge) {
-            /* Too difficult to tell, and rare */
-            return true;
+        sum = x86_pmu_event_sum(cpu, c->event, c->domains);
+        more = 0;
+        if (!c->cmask || !c->inv) {     /* other cycles are most without it */
+            sum += x86_pmu_most(cpu, c->event, domain, taken, not_taken);
         }
-        most = MAX(x86_pmu_event_of_totals(cpu, c->event, domain, taken),
-                   x86_pmu_event_of_totals(cpu, c->event, domain, not_taken)) -
-               x86_pmu_event_of_totals(cpu, c->event, domain, now);
-        sum = x86_pmu_event_sum(cpu, c->event, c->domains) + most;
+        if (c->cmask || c->edge) {
+            if (cpu->pmu_precise) {
+                return true;            /* its cycles are not known yet */
+            }
+            more = x86_pmu_most(cpu, x86_pmu_cycles, domain, taken, not_taken);
+        }
         if (*x86_pmu_value(&cpu->env, i) +
-            x86_pmu_count(cpu, i, sum, &rest) > pmu->mask) {
+            x86_pmu_count(cpu, i, sum, more, &rest) > pmu->mask) {
             return true;
         }
     }
