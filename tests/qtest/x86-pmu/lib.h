@@ -20,6 +20,7 @@
 
 /* Memory that another CPU, an interrupt or the host reads or writes, too */
 typedef volatile uint8_t Shared8;       /* text */
+typedef volatile uint16_t Shared16;     /* what the CPU reads */
 typedef volatile uint32_t Shared32;     /* registers, flags */
 typedef volatile uint64_t Shared64;     /* numbers */
 

@@ -36,7 +36,7 @@ typedef struct Descriptor {
 
 static void put16(unsigned at, uint16_t value)
 {
-    *(volatile uint16_t *)(VMCB + at) = value;
+    *(Shared16 *)(VMCB + at) = value;
 }
 
 static void put32(unsigned at, uint32_t value)
