@@ -2565,6 +2565,36 @@ static void case_migrate_pending(void)
     pmu_reset();
 }
 
+/* The qtest sets all bits of the registers in the stream. */
+static void case_migrate_ones(void)
+{
+    uint64_t fixed = 0;
+    int i;
+
+    pmu_reset();
+    apic_write(APIC_LVTPC, LVT_NMI | LVT_MASKED);
+    wrmsr(MSR_EVTSEL(0), EV_INSNS);
+    wait_for_host();
+    for (i = 0; i < GP_COUNTERS; i++) {
+        check("EVTSEL", i, rdmsr(MSR_EVTSEL(i)), 0xffdfffff);
+        check("PMC", i, rdmsr(MSR_PMC(i)), WIDTH_MASK);
+    }
+    for (i = 0; i < FIXED_COUNTERS; i++) {
+        fixed |= (FIXED_OS | FIXED_USR | FIXED_PMI) << 4 * i;
+    }
+    for (i = 0; i < 3; i++) {
+        check("FIXED_CTR", i, rdmsr(MSR_FIXED_CTR(i)), WIDTH_MASK);
+    }
+    check("FIXED_CTR_CTRL", NO_STEP, rdmsr(MSR_FIXED_CTR_CTRL), fixed);
+    check("GLOBAL_CTRL", NO_STEP, rdmsr(MSR_GLOBAL_CTRL),
+          COUNTERS_MASK | METRICS_MASK);
+    /* Frozen by it */
+    check("GLOBAL_STATUS", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), STATUS_MASK);
+    check("DEBUGCTL", NO_STEP, rdmsr(MSR_DEBUGCTL),
+          BIT(0) | BIT(1) | BIT(11) | BIT(12) | BIT(14));
+    pmu_reset();
+}
+
 static uint64_t random_value(void)
 {
     uint64_t r = random();

@@ -45,6 +45,7 @@
     X(migrate, "migrate", CASE_MANUAL)                                      \
     X(migrate_zero, "migrate/zero", CASE_MANUAL)                            \
     X(migrate_pending, "migrate/pending", CASE_MANUAL)                      \
+    X(migrate_ones, "migrate/ones", CASE_MANUAL)                            \
     X(endless, "stop/endless", CASE_MANUAL)                                 \
     X(info, "info/halted", CASE_MANUAL)                                     \
     X(monkey, "bad-input/random", CASE_MANUAL)                              \
