@@ -35,6 +35,27 @@ enum {
 /* The domains are MSR[HV] << 1 | MSR[PR]. HV is set on CPUs without it. */
 #define PPC_COUNT_DOMAINS       4
 
+/**
+ * PPCCounts: what a thread has counted, all at one moment
+ * @lane: each lane of each domain
+ * @run_insns: instructions that started with CTRL[RUN] set ("with the run
+ *             latch"), in each domain
+ * @busy_ns: virtual time for which the thread counted and was not halted. With
+ *           -accel tcg,thread=single, a thread that waits for its turn is not
+ *           halted.
+ * @run_ns: the part of it with CTRL[RUN] set
+ *
+ * All but @lane never decrease, and @run_ns is at most @busy_ns.
+ *
+ * Not migrated: it is what somebody sees who looks.
+ */
+typedef struct PPCCounts {
+    uint64_t lane[PPC_COUNT_DOMAINS][PPC_COUNT_LANES];
+    uint64_t run_insns[PPC_COUNT_DOMAINS];
+    int64_t busy_ns;
+    int64_t run_ns;
+} PPCCounts;
+
 #if defined(CONFIG_TCG) && defined(TARGET_PPC64) && !defined(CONFIG_USER_ONLY)
 
 #include "accel/tcg/insn-count.h"
@@ -102,27 +123,6 @@ void ppc_count_sync(PowerPCCPU *cpu, uintptr_t ra);
 /* A count, as of ppc_count_sync() */
 uint64_t ppc_count_read(PowerPCCPU *cpu, unsigned domain, unsigned lane);
 
-/**
- * PPCCounts: what a thread has counted, all at one moment
- * @lane: each lane of each domain
- * @run_insns: instructions that started with CTRL[RUN] set ("with the run
- *             latch"), in each domain
- * @busy_ns: virtual time for which the thread counted and was not halted. With
- *           -accel tcg,thread=single, a thread that waits for its turn is not
- *           halted.
- * @run_ns: the part of it with CTRL[RUN] set
- *
- * All but @lane never decrease, and @run_ns is at most @busy_ns.
- *
- * Not migrated: it is what somebody sees who looks.
- */
-typedef struct PPCCounts {
-    uint64_t lane[PPC_COUNT_DOMAINS][PPC_COUNT_LANES];
-    uint64_t run_insns[PPC_COUNT_DOMAINS];
-    int64_t busy_ns;
-    int64_t run_ns;
-} PPCCounts;
-
 /*
  * Look without ppc_count_sync(), from any thread with the BQL, if
  * ppc_count_start() is called with the BQL, too; see insn_count_peek()
@@ -174,6 +174,7 @@ static inline uint64_t ppc_count_read(PowerPCCPU *cpu, unsigned domain,
 
 static inline void ppc_count_peek(PowerPCCPU *cpu, PPCCounts *counts)
 {
+    *counts = (PPCCounts) {};
 }
 
 static inline void ppc_count_call(PowerPCCPU *cpu, uint64_t insns,
