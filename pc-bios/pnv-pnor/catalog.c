@@ -35,6 +35,12 @@
 
 #define COUNTER_SIZE        8u
 
+/*
+ * Events of all PMUs together; our decision, because PMUs share groups, so that
+ * a small catalog could stand for millions.  Public catalogs have up to 1000.
+ */
+#define CATALOG_MAX_EVENTS  16384u
+
 static const struct {
     uint32_t type;
     uint32_t size;
@@ -450,6 +456,11 @@ bool catalog_check(const void *dtb, size_t size, CatalogInfo *info,
         if (!fdt_node_check_compatible(fdt, node, PMU_COMPATIBLE) &&
             !check_pmu(fdt, node, names, &found, errp)) {
             return false;
+        }
+        if (found.events > CATALOG_MAX_EVENTS) {
+            return fail(fdt, node, errp, "with its events the catalog has "
+                        "more than %u: leave out PMUs or events",
+                        CATALOG_MAX_EVENTS);
         }
     }
     if (!g_hash_table_size(names)) {

@@ -2559,6 +2559,8 @@ typedef struct Catalog {
     const char *event_scale;
     uint32_t events;            /* a phandle; that of the group is 1 */
     const char *other;          /* a unit with the same words */
+    unsigned more_events;       /* just as the first one */
+    unsigned more_units;
     uint32_t offset;            /* of the nest's area and its control block: */
     uint32_t cb_offset;         /* 0 if the catalog does not say */
 } Catalog;
@@ -2652,13 +2654,17 @@ static GByteArray *catalog_new(const Catalog *c)
     fdt_prop_str(&f, "compatible", "ibm,opal-in-memory-counters");
     fdt_begin(&f, "group");
     fdt_prop_cells(&f, "phandle", 1, 0);
-    fdt_begin(&f, "event@0");
-    fdt_prop_str(&f, "event-name", c->event);
-    fdt_prop_str(&f, "scale", c->event_scale);
-    fdt_prop_cells(&f, "reg", c->reg, 8);
+    for (unsigned i = 0; i <= c->more_events; i++) {
+        fdt_begin(&f, "event@0");
+        fdt_prop_str(&f, "event-name", c->event);
+        fdt_prop_str(&f, "scale", c->event_scale);
+        fdt_prop_cells(&f, "reg", c->reg, 8);
+        fdt_end(&f);
+    }
     fdt_end(&f);
-    fdt_end(&f);
-    catalog_unit(&f, c, "powerbus0@8");
+    for (unsigned i = 0; i <= c->more_units; i++) {
+        catalog_unit(&f, c, "powerbus0@8");
+    }
     if (c->other) {
         catalog_unit(&f, c, c->other);
     }
@@ -2846,6 +2852,9 @@ static void test_bad_catalogs(void)
           "are both at 0x18" },
         { { CATALOG_DEFAULT, .type = 1, .reg = 0x18, .other = "thread@8" },
           "are both at 0x20" },
+        /* 1024 * 16 are the limit: see test_most_events() */
+        { { CATALOG_DEFAULT, .more_events = 1023, .more_units = 16 },
+          "has more than 16384 events" },
     };
     g_autoptr(GByteArray) good = catalog_new(&(Catalog) { CATALOG_DEFAULT });
     g_autofree char *big = g_malloc0(256 * KiB + 1);
@@ -2866,6 +2875,18 @@ static void test_bad_catalogs(void)
     stl_be_p(big + 20, 3);
     stl_be_p(big + 24, 2);
     assert_bad_catalog(save(big, good->len), not_a_tree);
+}
+
+static void test_most_events(void)
+{
+    g_autofree char *file = catalog_save(&(Catalog) {
+        CATALOG_DEFAULT, .more_events = 1023, .more_units = 15,
+    });
+    QTestState *qts = qtest_initf(
+        "-M powernv10,imc=on -global pnv-imc.catalog=%s", file);
+
+    qtest_quit(qts);
+    unlink(file);
 }
 
 /*
@@ -3162,6 +3183,7 @@ int main(int argc, char **argv)
     qtest_add_func("pnv-imc/catalog/good", test_catalog);
     qtest_add_func("pnv-imc/catalog/dashes", test_dashes);
     qtest_add_func("pnv-imc/catalog/bad", test_bad_catalogs);
+    qtest_add_func("pnv-imc/catalog/most-events", test_most_events);
 
     add_test("random/monkey", test_monkey);
 

@@ -1045,6 +1045,51 @@ static void test_good_catalog(void)
     }
 }
 
+/* Units share the 1024 events of a group, and 16384 are the most. */
+static void test_most_events(void)
+{
+    g_autofree void *fdt = g_malloc0(PNOR_CATALOG_MAX);
+    g_autoptr(GError) err = NULL;
+    unsigned units, i;
+
+    for (units = 16; units <= 17; units++) {
+        Builder b = { .fdt = fdt };
+        CatalogInfo info;
+        bool good;
+
+        g_assert_cmpint(fdt_create(fdt, PNOR_CATALOG_MAX), ==, 0);
+        g_assert_cmpint(fdt_finish_reservemap(fdt), ==, 0);
+        begin(&b, "");
+        add(&b, "compatible", text("ibm,opal-in-memory-counters"));
+        add(&b, "#address-cells", cell(1));
+        add(&b, "#size-cells", cell(1));
+        add_group(&b, "nest-events", 1);
+        for (i = 0; i < 1024; i++) {
+            g_autofree char *name = g_strdup_printf("E%u", i);
+
+            add_event(&b, name, name, i * 8);
+        }
+        end(&b);
+        for (i = 0; i < units; i++) {
+            g_autofree char *name = g_strdup_printf("mcs%u@0", i);
+
+            add_nest(&b, name, 0);
+        }
+        end(&b);
+        g_assert_cmpint(fdt_finish(fdt), ==, 0);
+
+        good = catalog_check(fdt, fdt_totalsize(fdt), &info, &err);
+        if (units == 16) {
+            g_assert_no_error(err);
+            g_assert_cmpuint(info.events, ==, 16384);
+        } else {
+            g_assert_false(good);
+            assert_refused(&err, "/mcs16@0: with its events the catalog has "
+                           "more than 16384");
+        }
+    }
+}
+
 static void test_bad_catalog(void)
 {
     const struct {
@@ -1694,6 +1739,7 @@ int main(int argc, char **argv)
     g_test_add_func("/pnv-pnor/catalogs/limits", test_catalog_limits);
     g_test_add_func("/pnv-pnor/catalog/good", test_good_catalog);
     g_test_add_func("/pnv-pnor/catalog/bad", test_bad_catalog);
+    g_test_add_func("/pnv-pnor/catalog/most-events", test_most_events);
     g_test_add_data_func("/pnv-pnor/catalog/public/4e0200", "4e0200",
                          test_public);
     g_test_add_data_func("/pnv-pnor/catalog/public/800200", "800200",

@@ -23,6 +23,12 @@
 /* The size of skiboot's buffer */
 #define CATALOG_MAX_SIZE        (256 * 1024)
 
+/*
+ * Events of all units together; our decision, because units share groups, so
+ * that 256 KiB could stand for millions.  Public catalogs have up to 1000.
+ */
+#define CATALOG_MAX_EVENTS      16384
+
 /* By the property "type" of a unit */
 static const struct {
     uint32_t type;
@@ -226,7 +232,7 @@ bool pnv_imc_catalog_load(GArray *events[PNV_IMC_AREAS], const char *file,
     g_autoptr(GError) err = NULL;
     g_autofree char *fdt = NULL;
     size_t size;
-    unsigned i;
+    unsigned count, i;
     int pmu;
 
     if (!g_file_get_contents(file, &fdt, &size, &err)) {
@@ -250,6 +256,15 @@ bool pnv_imc_catalog_load(GArray *events[PNV_IMC_AREAS], const char *file,
          pmu = fdt_node_offset_by_compatible(fdt, pmu, "ibm,imc-counters")) {
         if (!catalog_unit(events, fdt, pmu, errp)) {
             error_prepend(errp, "catalog '%s': ", file);
+            return false;
+        }
+        count = 0;
+        for (i = 0; i < PNV_IMC_AREAS; i++) {
+            count += events[i]->len;
+        }
+        if (count > CATALOG_MAX_EVENTS) {
+            error_setg(errp, "catalog '%s' has more than %u events", file,
+                       CATALOG_MAX_EVENTS);
             return false;
         }
     }
