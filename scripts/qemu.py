@@ -5,6 +5,7 @@ Both trees have the same relative layout and the same options, so that ccache
 serves one from the other.  BUILD/KIND/build is another kind, of the same source.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -20,6 +21,8 @@ from graph import graph
 TARGETS = ('aarch64', 'ppc64', 'x86_64')
 FUZZED = ('aarch64', 'ppc64')
 COMPILED = ('i386',)     # shares our code, so that it must compile and start; not installed
+# They share headers and files, which must compile there, too, where nothing counts.
+OBJECTS = ('ppc', 'aarch64-linux-user', 'ppc64-linux-user', 'x86_64-linux-user')
 OPTIONS = (
     '--python=/usr/bin/python3', '--disable-docs', '--disable-download',
     '--disable-install-blobs', '--without-default-features', '--enable-system', '--enable-tcg',
@@ -40,7 +43,7 @@ class Kind(typing.NamedTuple):
 
 
 KINDS = {
-    'qemu': Kind(targets=TARGETS + COMPILED),
+    'qemu': Kind(targets=TARGETS + COMPILED + OBJECTS),
     'stock': Kind(source='stock'),
     # `pmu bench` compares with it: plugins are off in the others, since no PMU needs them
     'plugins': Kind((*OPTIONS, '--enable-plugins'), TARGETS[-1:], 'stock'),
@@ -98,6 +101,21 @@ def fetch_firmware():
         'trixie', 'amd64').fetch(*FIRMWARE, what='firmware'), gather)
 
 
+def full_name(target):
+    return target if '-' in target else f'{target}-softmmu'
+
+
+def our_objects(kind, *targets):
+    """The objects of our own files and of those that the series changes, perhaps of targets."""
+    names = set(tree.overlay_files()).union(
+        *(re.findall(r'^\+\+\+ b/(\S+)', p.read_text(), re.M) for p in tree.series()))
+    commands = json.loads((folder(kind) / 'compile_commands.json').read_text())
+    where = tuple(f'libqemu-{full_name(target)}.a.p/' for target in targets) or ''
+    return [c['output'] for c in commands
+            if c['output'].startswith(where) and not c['file'].startswith('tests') and
+            os.path.relpath(os.path.join(c['directory'], c['file']), tree.SRC) in names]
+
+
 def goals(kind):
     """What is built: the emulators, qemu-img, and (custom QEMU) our own tests."""
     if kind == 'plugins':
@@ -105,7 +123,9 @@ def goals(kind):
     if kind == 'fuzz':
         return [*(f'qemu-fuzz-{target}' for target in FUZZED),
                 *(PNOR + name for name in ('fuzz-pnor', 'fuzz-imc', 'pnv-pnor-imc.bin'))]
-    found = [*(f'qemu-system-{t}' for t in KINDS[kind].targets), 'qemu-img']
+    found = [*(f'qemu-system-{t}' for t in KINDS[kind].targets if t not in OBJECTS), 'qemu-img']
+    if kind == 'qemu':
+        found += our_objects(kind, *OBJECTS)
     if KINDS[kind].source == 'qemu' and set(TARGETS) <= set(KINDS[kind].targets):
         found += [m[1] for f in tree.overlay_files()
                   if (m := re.fullmatch(
@@ -116,7 +136,7 @@ def goals(kind):
 
 def configure(kind):
     build, stamp, how = folder(kind), folder(kind).parent / 'configured', KINDS[kind]
-    targets = ','.join(t if '-' in t else f'{t}-softmmu' for t in how.targets)
+    targets = ','.join(map(full_name, how.targets))
     options = [*how.options, *[f'--target-list={targets}'] * bool(targets),
                f'--cc={"ccache " * bool(shutil.which("ccache"))}{how.compiler}']
     if (build / 'build.ninja').exists() and stamp.exists() and \

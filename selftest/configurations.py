@@ -9,8 +9,6 @@ them in BUILD/sysroot.
 """
 
 import argparse
-import json
-import os
 import pathlib
 import re
 import sys
@@ -71,15 +69,6 @@ def fetch_libraries(arch):
     (where / '.complete').touch()
 
 
-def our_objects(kind):
-    """The objects of our own files and of those that the series changes."""
-    names = set(tree.overlay_files()).union(
-        *(re.findall(r'^\+\+\+ b/(\S+)', p.read_text(), re.M) for p in tree.series()))
-    commands = json.loads((qemu.folder(kind) / 'compile_commands.json').read_text())
-    return [c['output'] for c in commands if not c['file'].startswith('tests') and os.path.relpath(
-        os.path.join(c['directory'], c['file']), tree.SRC) in names]
-
-
 def need(name, packages):
     missing = [p for p in packages.split()
                if not (pathlib.Path('/var/lib/dpkg/info') / f'{p}.list').exists()]
@@ -98,7 +87,7 @@ def main(argv):
     qemu.KINDS.update(CONFIGURATIONS)
     goals = qemu.goals
     for name in opt.names:
-        qemu.goals = our_objects if opt.objects else goals if CONFIGURATIONS[name].targets \
+        qemu.goals = qemu.our_objects if opt.objects else goals if CONFIGURATIONS[name].targets \
             else lambda _: ['all']
         need(name, PACKAGES.get(name, ''))
         if name in CROSS:
