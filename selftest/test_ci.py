@@ -3,9 +3,12 @@
 
 import contextlib
 import io
+import os
+import pathlib
 import re
 import shlex
 import subprocess
+import tempfile
 import unittest
 
 import guest
@@ -48,5 +51,14 @@ class Files(unittest.TestCase):
                              {f'guest-{arch}' for arch in guest.ARCHES}, name)
 
     def test_script(self):
-        """the sample script is one for the guests' shell"""
-        subprocess.run(['sh', '-n', FOLDER / 'guest.sh'], check=True)
+        """the sample script fails when its test does: a report alone fails no job"""
+        for count, verdict, status in ('200000', 'ok', 0), ('5', 'not ok', 1), ('', 'not ok', 1):
+            with tempfile.TemporaryDirectory() as folder:
+                perf = pathlib.Path(folder, 'perf')
+                perf.write_text(f'#!/bin/sh\necho "{count},,instructions:u,1,100.00,," >&2\n')
+                perf.chmod(0o755)
+                done = subprocess.run(['sh', FOLDER / 'guest.sh'], capture_output=True, text=True,
+                                      env={'PATH': f'{folder}:{os.environ["PATH"]}'})
+            self.assertEqual(done.stdout.splitlines(), [
+                '1..1', f'{verdict} 1 - the instructions of a program are counted: {count}'])
+            self.assertEqual(done.returncode, status, count)

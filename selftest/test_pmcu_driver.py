@@ -348,15 +348,16 @@ class Driver(Checks, functional.OneGuest):
         first; pmcu_record --samples 300 --events 0x40 || exit 11
         first; echo 1 > /sys/devices/system/cpu/cpu0/online''' % (state_until('-gt 1'), PMU) + QUIET)
     def test_event_cpu_offline(self, lines):
-        """when its CPU goes offline, a recording starts again on the next one of the die"""
+        """when its CPU goes offline, a recording goes on on the next one of the die"""
         moved, after = recordings(lines, self.slots)
         self.assertIn('cpumask 1', lines)
         self.assertEqual((moved.count, moved.flags), (moved.samples, PARTIAL))
         # The first record of the second part is the one that is not next in order.
         first = next((n for n, r in enumerate(moved.records)
                       if r.events[0][2] != synthetic(0x40, 2, n % MAX_RUN, 8000)), moved.samples)
-        self.assertGreaterEqual(moved.samples, 1000,
-                                [line for line in lines if not line.startswith('record ')])
+        self.assertEqual(moved.samples, 1000,
+                         [line for line in lines if not line.startswith('record ')])
+        self.assertLess(first, moved.samples)
         on = [bool(r.events[0][0]) for r in moved.records]
         gone = on.index(False)
         self.assertEqual(on, gone * [True] + (len(on) - gone) * [False], 'CPU 0')
@@ -368,6 +369,25 @@ class Driver(Checks, functional.OneGuest):
         self.check_complete(after, 300, 1)
         self.check_order(after, [i % MAX_RUN for i in range(300)], offline=[0])
         self.assertEqual(interrupts(lines), [2], 'on CPU 1')
+
+    @functional.part(lambda cls: '''
+        echo 0 > /proc/sys/kernel/perf_cpu_time_max_percent
+        # A pinned event of a program takes the CPU away from others whenever the program comes
+        taskset -c 0 perf stat -e task-clock:D sh -c 'while :; do sleep 0.02; done' & pid=$!
+        pmcu_record --samples 300 --events 0x40
+        status=$?
+        kill $pid; wait $pid
+        exit $status''')
+    def test_interrupted(self, lines):
+        """a recording that perf stops and starts again has the samples that were asked for"""
+        found = self.the_recording(lines)
+        self.assertEqual((found.samples, found.count), (300, 300))
+        indexes = []
+        for record in found.records:
+            again = record.events[0][0] == synthetic(0x40, 0, 0)
+            indexes.append(0 if again or not indexes else indexes[-1] + 1)
+        self.assertGreater(indexes.count(0), 2, 'it was not interrupted')
+        self.check_order(found, indexes)
 
     @functional.part(lambda cls: f'''
         pmcu_record --samples 1 --events 0x40 > /dev/null
@@ -488,6 +508,9 @@ class Faults(Checks):
             f'{stopped if stop else record}\n'
             f"dmesg; echo 'set faults='; {wait}; {record}|| exit 9\n"
             for fault, (stop, *_) in self.CASES.items())
+        # A second DONE while the next run counts
+        script += f"dmesg -c > /dev/null; echo 'set faults=repeat-done'; {wait}\n"
+        script += record.replace('100', '600') + f"|| exit 9\ndmesg; echo 'set faults='; {wait}\n"
         script += f"echo 'set synthetic-events@0=0x40=rate:7'; {wait}; {record}|| exit 9\n"
         lines = functional.in_sound_guest(self, script, 'arm', *RAMPS, hear=hear,
                                           **boot(smp='2', append='iomem=relaxed'))
@@ -506,6 +529,13 @@ class Faults(Checks):
                 whole = self.the_recording(lines[end:after])
                 self.check_complete(whole, 100, 1)
                 self.check_order(whole, range(100))
+        last = lines.index('set synthetic-events@0=0x40=rate:7')
+        early = max(n for n, line in enumerate(lines) if line == 'set faults=repeat-done')
+        found = self.the_recording(lines[early:last])
+        self.check_complete(found, 600, 1)
+        self.check_order(found, [i % MAX_RUN for i in range(600)])
+        self.assertIn('DONE before the end of a run', '\n'.join(lines[early:last]))
+        after = last
         [made_up] = {tuple(record.events[0]) for record in self.the_recording(lines[after:]).records}
         self.assertEqual([made_up[slot] for slot in self.cpu_slots()],
                          [7 * 1000 + slot for slot in self.cpu_slots()])

@@ -15,6 +15,7 @@
 #include "internal-common.h"
 #include "qemu/main-loop.h"
 #include "qemu/pmu-compat.h"
+#include "system/replay.h"
 #include "system/tcg.h"
 #include "tcg/tcg.h"
 
@@ -307,6 +308,23 @@ bool insn_count_read(CPUState *cpu, uint32_t lanes, uint64_t *total)
         }
     }
     return true;
+}
+
+void insn_count_run_on_cpu(CPUState *cpu, run_on_cpu_func func,
+                           run_on_cpu_data data)
+{
+    bool replay = replay_mode != REPLAY_MODE_NONE && !qemu_cpu_is_self(cpu);
+
+    if (replay) {
+        replay_mutex_unlock();
+    }
+    run_on_cpu(cpu, func, data);
+    if (replay) {
+        /* The BQL is the inner lock. */
+        bql_unlock();
+        replay_mutex_lock();
+        bql_lock();
+    }
 }
 
 /*

@@ -8,5 +8,7 @@ work='i=0; while [ $i -lt 5000 ]; do i=$((i + 1)); done'
 
 echo 1..1
 count=$(perf stat -x, -e "$event" sh -c "$work" 2>&1 | sed -n '/INST\|instr/s/,.*//p')
-[ "$count" -gt 100000 ] 2> /dev/null || printf 'not '
-echo "ok 1 - the instructions of a program are counted: $count"
+verdict='not ok'
+[ "$count" -gt 100000 ] 2> /dev/null && verdict=ok
+echo "$verdict 1 - the instructions of a program are counted: $count"
+[ "$verdict" = ok ]         # the job fails with the script

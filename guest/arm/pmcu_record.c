@@ -164,6 +164,9 @@ static bool take(void)
                 die("AUX record at %" PRIu64 ", expected at %zu", (uint64_t)record.offset, size);
             }
             data = realloc(data, size + record.size);
+            if (!data) {
+                die("no memory for %" PRIu64 " bytes more", (uint64_t)record.size);
+            }
             /* With --keep the buffer fills up, and is read at the end. */
             copy_from(data + size, aux, aux_size, record.offset, record.size);
             size += record.size;

@@ -70,9 +70,10 @@ int main(int argc, char **argv)
         .group = KVM_ARM_VCPU_PMU_V3_CTRL, .attr = KVM_ARM_VCPU_PMU_V3_INIT,
     };
     struct kvm_vcpu_init init = { 0 };
+    uint64_t turns;
     VM vm;
 
-    if (argc != 2) {
+    if (argc != 2 || !(turns = strtoull(argv[1], NULL, 0))) {
         fputs("usage: tinyvm TURNS\n", stderr);
         return 2;
     }
@@ -82,7 +83,7 @@ int main(int argc, char **argv)
     VM_CALL(vm.cpu, KVM_ARM_VCPU_INIT, &init);
     /* Without an interrupt controller, the PMU needs no interrupt */
     VM_CALL(vm.cpu, KVM_SET_DEVICE_ATTR, &pmu);
-    set_reg(vm.cpu, REG(regs[0]), strtoull(argv[1], NULL, 0));
+    set_reg(vm.cpu, REG(regs[0]), turns);
     set_reg(vm.cpu, REG(regs[1]), RESULT);
     set_reg(vm.cpu, REG(regs[2]), RAM);
     set_reg(vm.cpu, REG(pc), RAM);

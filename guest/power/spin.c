@@ -59,7 +59,7 @@ int main(int argc, char **argv)
         return 2;
     }
     if (!strcmp(argv[1], "count")) {
-        loop(n * 1e6 / 4);
+        loop((uint64_t)(n * 1e6 / 4) ?: 1);     /* 0 turns would be 2^64 */
     } else if (!strcmp(argv[1], "two")) {
         /* A host with other work may have no time in these seconds. */
         for (unsigned turns = 0; now() < end || turns < 30 * n; turns++) {

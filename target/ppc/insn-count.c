@@ -311,7 +311,8 @@ static void ppc_count_set(Object *obj, bool value, Error **errp)
         error_setg(errp, "This CPU does not count");
         return;
     }
-    run_on_cpu(CPU(obj), ppc_count_start_work, RUN_ON_CPU_HOST_INT(value));
+    insn_count_run_on_cpu(CPU(obj), ppc_count_start_work,
+                          RUN_ON_CPU_HOST_INT(value));
 }
 
 static void ppc_count_sync_work(CPUState *cs, run_on_cpu_data unused)
@@ -333,7 +334,7 @@ static void ppc_count_get_all(Object *obj, Visitor *v, const char *name,
     unsigned d, l;
 
     if (CPU(obj)->created) {
-        run_on_cpu(CPU(obj), ppc_count_sync_work, RUN_ON_CPU_NULL);
+        insn_count_run_on_cpu(CPU(obj), ppc_count_sync_work, RUN_ON_CPU_NULL);
     }
     ppc_count_peek(cpu, &counts);
     for (d = 0; d < PPC_COUNT_DOMAINS; d++) {

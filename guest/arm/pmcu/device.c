@@ -273,7 +273,7 @@ void get_memory(Pmcu *p)
     int fd;
 
     snprintf(pages, sizeof(pages), "%u", p->die + 1);
-    write_file("/proc/sys/vm/nr_hugepages", pages);
+    write_file("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", pages);
     /*
      * One huge page is contiguous memory whose address does not change: shared, or
      * a write after fork() would move it.

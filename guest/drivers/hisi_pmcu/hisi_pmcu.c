@@ -55,6 +55,7 @@
 #include <asm/virt.h>
 
 #define PMCU_FSM_STATUS		0x000
+#define   FSM_STATUS_STATE	GENMASK(3, 0)	/* 0: no run */
 #define   FSM_STATUS_ERROR	GENMASK(15, 8)
 #define   FSM_STATUS_STORED	GENMASK(31, 16)
 #define PMCU_FSM_CFG		0x004
@@ -254,15 +255,16 @@ static void pmcu_run(struct pmcu *pmcu, struct perf_event *event)
 	size_t sample = pmcu_sample_size(pmcu, list);
 	dma_addr_t records = pmcu->buffer_dma + PMCU_LIST_SIZE;
 	u32 max_loops = FIELD_GET(CONFIG1_NR_LOOP, event->attr.config1) ?: PMCU_MAX_LOOPS;
+	__le32 *events = pmcu->buffer;
 	struct pmcu_aux *aux;
 	size_t room;
-	u32 status;
+	u32 status, i;
 
 	if (pmcu->shut_down)
-		goto stopped;
+		return;
 	/* Fails if the reader has no AUX buffer, or a full one. */
 	if (!perf_aux_output_begin(&pmcu->handle, event))
-		goto stopped;
+		return;
 	/* At most half of the AUX buffer, so that a run and the reader can take turns. */
 	aux = perf_get_aux(&pmcu->handle);
 	room = min3((size_t)PMCU_RECORDS_SIZE, pmcu->handle.size, aux->nr_pages * PAGE_SIZE / 2);
@@ -270,7 +272,13 @@ static void pmcu_run(struct pmcu *pmcu, struct perf_event *event)
 	if (!pmcu->loops)		/* no room for a whole sample */
 		goto truncated;
 
-	memcpy(pmcu->buffer, list->event, list->nr * sizeof(u32));
+	for (i = 0; i < list->nr; i++)
+		events[i] = cpu_to_le32(list->event[i]);
+	/* With each run, since hibernation resets the device */
+	pmcu_write(pmcu, PMCU_COMP, comp);
+	pmcu_write(pmcu, PMCU_PMCR, PMCR_LP | PMCR_LC | PMCR_E);
+	pmcu_write(pmcu, PMCU_INT_EN, INT_ALL);
+	pmcu_write(pmcu, PMCU_INT_MSK, 0);
 	pmcu_write(pmcu, PMCU_FSM_CFG,
 		   FIELD_PREP(FSM_CFG_EV_LEN, list->nr) |
 		   FIELD_PREP(FSM_CFG_NR_LOOP, pmcu->loops) |
@@ -303,8 +311,6 @@ truncated:
 	/* This flag tells the reader, and makes perf disable the event. */
 	perf_aux_output_flag(&pmcu->handle, PERF_AUX_FLAG_TRUNCATED);
 	perf_aux_output_end(&pmcu->handle, 0);
-stopped:
-	event->hw.state |= PERF_HES_STOPPED;
 }
 
 static irqreturn_t pmcu_interrupt(int irq, void *data)
@@ -312,6 +318,7 @@ static irqreturn_t pmcu_interrupt(int irq, void *data)
 	struct pmcu *pmcu = data;
 	struct perf_event *event = pmcu->event;
 	u32 stat = readl(pmcu->base + PMCU_INT_STAT);
+	u32 status = readl(pmcu->base + PMCU_FSM_STATUS);
 
 	if (!(stat & INT_ALL))
 		return IRQ_NONE;
@@ -320,16 +327,16 @@ static irqreturn_t pmcu_interrupt(int irq, void *data)
 		dev_warn_ratelimited(pmcu->dev, "interrupt without a run, INT_STAT 0x%x\n", stat);
 	} else if (stat & INT_BRK) {
 		/* pmcu_stop() clears BRK of its own breaks, so this is an error. */
-		dev_err(pmcu->dev, "run broken off, FSM_STATUS 0x%08x\n",
-			readl(pmcu->base + PMCU_FSM_STATUS));
+		dev_err(pmcu->dev, "run broken off, FSM_STATUS 0x%08x\n", status);
 		pmcu_account_broken(pmcu, PERF_AUX_FLAG_TRUNCATED);
-		event->hw.state |= PERF_HES_STOPPED;
+	} else if (FIELD_GET(FSM_STATUS_STATE, status)) {
+		/* Its records are not there yet. STATE is a decision of QEMU's, too. */
+		dev_warn_ratelimited(pmcu->dev, "DONE before the end of a run, FSM_STATUS 0x%08x\n",
+				     status);
 	} else {
 		pmcu_account(pmcu, pmcu->loops, 0);
 		if (pmcu->samples_left)
 			pmcu_run(pmcu, event);
-		else
-			event->hw.state |= PERF_HES_STOPPED;
 		if (late_clear_us)
 			udelay(late_clear_us);
 	}
@@ -347,10 +354,15 @@ static irqreturn_t pmcu_interrupt(int irq, void *data)
 static void pmcu_start(struct perf_event *event, int flags)
 {
 	struct pmcu *pmcu = to_pmcu(event->pmu);
+	u32 nr_sample = FIELD_GET(CONFIG_NR_SAMPLE, event->attr.config);
 
-	event->hw.state = 0;
-	pmcu->samples_left = FIELD_GET(CONFIG_NR_SAMPLE, event->attr.config);
-	pmcu_run(pmcu, event);
+	/*
+	 * perf also stops and starts an event to let others have its CPU: go on
+	 * with what is left. PERF_EVENT_IOC_RESET clears the count.
+	 */
+	pmcu->samples_left = nr_sample - min_t(u64, nr_sample, local64_read(&event->count));
+	if (pmcu->samples_left)
+		pmcu_run(pmcu, event);
 }
 
 static void pmcu_stop(struct perf_event *event, int flags)
@@ -361,12 +373,13 @@ static void pmcu_stop(struct perf_event *event, int flags)
 		pmcu_break(pmcu);
 		pmcu_account_broken(pmcu, PERF_AUX_FLAG_PARTIAL);
 	}
-	event->hw.state |= PERF_HES_STOPPED | PERF_HES_UPTODATE;
 }
 
 static int pmcu_add(struct perf_event *event, int flags)
 {
-	event->hw.state = PERF_HES_STOPPED | PERF_HES_UPTODATE;
+	/* An event that was opened on another CPU while this one moved */
+	if (to_pmcu(event->pmu)->event)
+		return -EBUSY;
 	/*
 	 * Return 0 even if no run could be started: after an error, perf would
 	 * try again at each tick.
@@ -414,6 +427,7 @@ static int pmcu_event_init(struct perf_event *event)
 {
 	struct pmcu *pmcu = to_pmcu(event->pmu);
 	u64 period_us = FIELD_GET(CONFIG_PERIOD_US, event->attr.config);
+	int cpu = READ_ONCE(pmcu->cpu);		/* changes when CPUs go */
 	struct pmcu_list *list;
 
 	if (event->attr.type != event->pmu->type)
@@ -423,11 +437,11 @@ static int pmcu_event_init(struct perf_event *event)
 		return -EOPNOTSUPP;
 	/*
 	 * To adjust the period to a frequency, perf would stop and start the event
-	 * at each tick, and so begin the recording again.
+	 * at each tick, and so break off its runs.
 	 */
 	if (event->attr.freq)
 		return -EINVAL;
-	if (pmcu->cpu < 0)
+	if (cpu < 0)
 		return -ENODEV;
 	if (!FIELD_GET(CONFIG_NR_SAMPLE, event->attr.config) || !period_us ||
 	    period_us > U32_MAX / PMCU_TICKS_PER_US)
@@ -447,7 +461,7 @@ static int pmcu_event_init(struct perf_event *event)
 	}
 	event->pmu_private = list;
 	event->destroy = pmcu_event_destroy;
-	event->cpu = pmcu->cpu;
+	event->cpu = cpu;
 	return 0;
 }
 
@@ -504,9 +518,9 @@ static const struct attribute_group pmcu_caps_group = {
 
 static ssize_t cpumask_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
-	struct pmcu *pmcu = to_pmcu(dev_get_drvdata(dev));
+	int cpu = READ_ONCE(to_pmcu(dev_get_drvdata(dev))->cpu);
 
-	return pmcu->cpu < 0 ? sysfs_emit(buf, "\n") : sysfs_emit(buf, "%d\n", pmcu->cpu);
+	return cpu < 0 ? sysfs_emit(buf, "\n") : sysfs_emit(buf, "%d\n", cpu);
 }
 static DEVICE_ATTR_RO(cpumask);
 
@@ -581,7 +595,7 @@ static const struct attribute_group *pmcu_groups[] = {
 
 static void pmcu_move_to(struct pmcu *pmcu, int cpu)
 {
-	pmcu->cpu = cpu;
+	WRITE_ONCE(pmcu->cpu, cpu);
 	if (cpu >= 0)
 		WARN_ON(irq_set_affinity(pmcu->irq, cpumask_of(cpu)));
 }
@@ -589,7 +603,7 @@ static void pmcu_move_to(struct pmcu *pmcu, int cpu)
 /* Runs on each CPU that comes online, and at the probe on those that are. */
 static int pmcu_cpu_online(unsigned int cpu, struct hlist_node *node)
 {
-	struct pmcu *pmcu = hlist_entry_safe(node, struct pmcu, node);
+	struct pmcu *pmcu = hlist_entry(node, struct pmcu, node);
 	u64 mpidr = read_cpuid_mpidr();
 	u32 n;
 
@@ -616,7 +630,7 @@ static int pmcu_cpu_online(unsigned int cpu, struct hlist_node *node)
 
 static int pmcu_cpu_offline(unsigned int cpu, struct hlist_node *node)
 {
-	struct pmcu *pmcu = hlist_entry_safe(node, struct pmcu, node);
+	struct pmcu *pmcu = hlist_entry(node, struct pmcu, node);
 	unsigned int target;
 
 	if (!cpumask_test_and_clear_cpu(cpu, &pmcu->cpus) || cpu != pmcu->cpu)
@@ -624,12 +638,12 @@ static int pmcu_cpu_offline(unsigned int cpu, struct hlist_node *node)
 	target = cpumask_first(&pmcu->cpus);
 	if (target >= nr_cpu_ids) {
 		/* perf ends the recording when the CPU goes. */
-		pmcu->cpu = -1;
+		WRITE_ONCE(pmcu->cpu, -1);
 		return 0;
 	}
 	/*
-	 * A recording restarts on the target CPU. Its interrupt stays pending
-	 * until that CPU can take it.
+	 * A recording goes on on the target CPU. Its interrupt stays pending until
+	 * that CPU can take it.
 	 */
 	disable_irq(pmcu->irq);
 	perf_pmu_migrate_context(&pmcu->pmu, cpu, target);
@@ -689,8 +703,6 @@ static int pmcu_probe(struct platform_device *pdev)
 	err = devm_add_action(dev, pmcu_quiesce, pmcu);
 	if (err)
 		return err;
-	pmcu_write(pmcu, PMCU_COMP, comp);
-	pmcu_write(pmcu, PMCU_PMCR, PMCR_LP | PMCR_LC | PMCR_E);
 
 	name = devm_kasprintf(dev, GFP_KERNEL, "hisi_pmcu_sccl%u", pmcu->scl_id);
 	if (!name)
@@ -702,8 +714,6 @@ static int pmcu_probe(struct platform_device *pdev)
 			       name, pmcu);
 	if (err)
 		return err;
-	pmcu_write(pmcu, PMCU_INT_EN, INT_ALL);
-	pmcu_write(pmcu, PMCU_INT_MSK, 0);
 
 	pmcu->pmu = (struct pmu) {
 		.module		= THIS_MODULE,

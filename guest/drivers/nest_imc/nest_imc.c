@@ -176,8 +176,10 @@ static bool map_chips(struct device_node *node)
 		    of_property_read_u64_index(node, "base-addr", nr_chips, &homer))
 			break;
 		chip->area = memremap(homer + start, size, MEMREMAP_WB);
-		if (!chip->area)
+		if (!chip->area) {
+			pr_err("chip %u: 0x%llx cannot be mapped\n", chip->id, homer + start);
 			break;
+		}
 		chip->control = chip->area + control;
 		pr_info("chip %u: %s is at 0x%llx + 0x%x\n", chip->id, event, homer + start,
 			offset);

@@ -9,6 +9,7 @@
 
 #include <linux/bits.h>
 #include <linux/irqflags.h>
+#include <linux/minmax.h>
 #include <linux/module.h>
 #include <asm/msr.h>
 #include <asm/msr-index.h>
@@ -32,7 +33,7 @@ MODULE_PARM_DESC(turns, "of the loop, of two instructions each");
 
 static int __init perf_metrics_init(void)
 {
-	unsigned long flags, n = turns;
+	unsigned long flags, n = max(turns, 1U);
 	u64 capabilities, control, global, slots, metrics;
 
 	if (read_safe(MSR_IA32_PERF_CAPABILITIES, &capabilities) || !(capabilities & CAPABLE))

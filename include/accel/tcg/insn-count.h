@@ -285,6 +285,18 @@ void insn_count_set_deadlines(CPUState *cpu, unsigned domain,
 bool insn_count_read(CPUState *cpu, uint32_t lanes, uint64_t *total);
 
 /**
+ * insn_count_run_on_cpu: run_on_cpu() for monitor commands
+ * @cpu: the vCPU
+ * @func: what its thread does, with the BQL
+ * @data: what @func gets
+ *
+ * With record/replay, these commands hold the replay lock, without which the
+ * vCPU does not come to its work. So it is released meanwhile, as the BQL is.
+ */
+void insn_count_run_on_cpu(CPUState *cpu, run_on_cpu_func func,
+                           run_on_cpu_data data);
+
+/**
  * insn_count_peek: totals of each domain, from any thread
  * @cpu: the vCPU
  * @lanes: which of its lanes, a bit mask; they must be counted

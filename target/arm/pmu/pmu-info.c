@@ -13,6 +13,7 @@
 #include "qemu/osdep.h"
 #include "cpu.h"
 #include "internals.h"
+#include "accel/tcg/insn-count.h"
 #include "monitor/hmp-target.h"
 #include "monitor/hmp.h"
 #include "monitor/monitor.h"
@@ -141,8 +142,8 @@ PmuInfoList *qmp_query_pmu(Error **errp)
             info->kind = PMU_KIND_ACCELERATOR;
         } else {
             info->kind = PMU_KIND_EMULATED_ARM;
-            run_on_cpu(cs, pmu_info_fill,
-                       RUN_ON_CPU_HOST_PTR(&info->u.emulated_arm));
+            insn_count_run_on_cpu(cs, pmu_info_fill,
+                                  RUN_ON_CPU_HOST_PTR(&info->u.emulated_arm));
         }
         QAPI_LIST_APPEND(tail, info);
     }

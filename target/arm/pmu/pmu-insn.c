@@ -38,6 +38,25 @@
 /* The narrowest lane has room for one instruction more than this. */
 #define PMU_LANE_LIMIT (MAKE_64BIT_MASK(0, 15) - 1)
 
+bool pmu_insn_supported(CPUARMState *env)
+{
+    return tcg_enabled() && insn_count_available();
+}
+
+bool pmu_sve_supported(CPUARMState *env)
+{
+    return pmu_insn_supported(env) &&
+           cpu_isar_feature(aa64_sve, env_archcpu(env));
+}
+
+int64_t pmu_insn_ns_per(uint64_t count)
+{
+    /* No timer: pmu_insn_update() sets a deadline. */
+    return -1;
+}
+
+#ifdef CONFIG_TCG
+
 static const struct {
     uint32_t plus;
     uint32_t minus;
@@ -64,25 +83,6 @@ static ARMPmuInsnEvent pmu_insn_event(uint16_t number)
         return PMU_INSN_EVENTS;
     }
 }
-
-bool pmu_insn_supported(CPUARMState *env)
-{
-    return tcg_enabled() && insn_count_available();
-}
-
-bool pmu_sve_supported(CPUARMState *env)
-{
-    return pmu_insn_supported(env) &&
-           cpu_isar_feature(aa64_sve, env_archcpu(env));
-}
-
-int64_t pmu_insn_ns_per(uint64_t count)
-{
-    /* No timer: pmu_insn_update() sets a deadline. */
-    return -1;
-}
-
-#ifdef CONFIG_TCG
 
 /* The value of an event, given the totals of the lanes */
 static uint64_t pmu_insn_value(const ARMPmuCount *c, ARMPmuInsnEvent event,

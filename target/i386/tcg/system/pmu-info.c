@@ -262,7 +262,7 @@ PmuInfoList *qmp_query_pmu(Error **errp)
     CPUState *cs;
     unsigned i;
 
-    /* run_on_cpu() releases the BQL: a CPU may be unplugged meanwhile */
+    /* The work of a CPU releases the BQL: one may be unplugged meanwhile */
     CPU_FOREACH(cs) {
         g_ptr_array_add(cpus, object_ref(OBJECT(cs)));
     }
@@ -279,8 +279,8 @@ PmuInfoList *qmp_query_pmu(Error **errp)
         info->qom_path = object_get_canonical_path(OBJECT(cs));
         info->kind = pmu_info_kind(X86_CPU(cs));
         if (info->kind == PMU_KIND_EMULATED) {
-            run_on_cpu(cs, pmu_info_fill,
-                       RUN_ON_CPU_HOST_PTR(&info->u.emulated));
+            insn_count_run_on_cpu(cs, pmu_info_fill,
+                                  RUN_ON_CPU_HOST_PTR(&info->u.emulated));
         }
         QAPI_LIST_APPEND(tail, info);
     }
