@@ -1434,6 +1434,30 @@ static void test_query_enable(void)
     qtest_quit(p.qts);
 }
 
+/* With record/replay, the vCPU needs a lock that monitor commands hold. */
+static void test_query_record(void)
+{
+    static const uint32_t forever[] = { 0x14000000 };       /* b . */
+    g_autofree char *log = NULL, *args = NULL;
+    int fd = g_file_open_tmp("arm-pmu-XXXXXX", &log, NULL);
+    Pmcu p;
+
+    g_assert(fd >= 0);
+    close(fd);
+    args = g_strdup_printf("-accel tcg -icount shift=3,rr=record,rrfile=%s",
+                           log);
+    p = events_init(args);
+    guest_start(&p, 0, 0, forever, ARRAY_SIZE(forever));
+    for (int i = 0; i < 20; i++) {
+        QDict *rsp = query_pmu(&p);
+
+        check_state(query_row(rsp, 0, 0), "PMCCNTR", "disabled", "CPU_CYCLES");
+        qobject_unref(rsp);
+    }
+    qtest_quit(p.qts);
+    unlink(log);
+}
+
 static void test_query_none(void)
 {
     Pmcu p = guest_init("-accel tcg -cpu max,pmu=off -M pmcu=off");
@@ -1530,6 +1554,7 @@ int main(int argc, char **argv)
     qtest_add_data_func("arm-pmu-events/query/icount", modes[2].args,
                         test_query);
     qtest_add_func("arm-pmu-events/query/enable", test_query_enable);
+    qtest_add_func("arm-pmu-events/query/record", test_query_record);
     qtest_add_func("arm-pmu-events/query/none", test_query_none);
     return g_test_run();
 }

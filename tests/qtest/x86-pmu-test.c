@@ -323,9 +323,9 @@ static size_t find(const char *text, size_t size, const char *what)
 }
 
 /* An interrupt waits for its privilege level, whatever the host asks for. */
-static void test_pmi_away(void)
+static void check_pmi_away(const char *args)
 {
-    Guest g = guest_init(ICELAKE, 0);
+    Guest g = guest_init(args, 0);
 
     guest_start(&g, GUEST_CASE(pmi_away), 0, 0);
     guest_wait_phase(&g, 1);
@@ -336,6 +336,25 @@ static void test_pmi_away(void)
     guest_set_phase(&g, 2);
     guest_finish(&g);
     guest_quit(&g);
+}
+
+static void test_pmi_away(void)
+{
+    check_pmi_away(ICELAKE);
+}
+
+/* With record/replay, the vCPU needs a lock that monitor commands hold. */
+static void test_query_record(void)
+{
+    g_autofree char *log = NULL, *args = NULL;
+    int fd = g_file_open_tmp("x86-pmu-XXXXXX", &log, NULL);
+
+    g_assert(fd >= 0);
+    close(fd);
+    args = g_strdup_printf(ICELAKE " -icount shift=1,rr=record,rrfile=%s",
+                           log);
+    check_pmi_away(args);
+    unlink(log);
 }
 
 /* An interrupt that was pending when all counters froze is not stranded. */
@@ -1159,6 +1178,7 @@ int main(int argc, char **argv)
     qtest_add_func("x86-pmu/back-often", test_back_often);
     qtest_add_func("x86-pmu/migrate-zero", test_migrate_zero);
     qtest_add_func("x86-pmu/pmi-away", test_pmi_away);
+    qtest_add_func("x86-pmu/query/record", test_query_record);
     qtest_add_func("x86-pmu/migrate-pending", test_migrate_pending);
     qtest_add_func("x86-pmu/migrate-ones", test_migrate_ones);
     for (int i = 0; i < ARRAY_SIZE(mismatches); i++) {

@@ -95,6 +95,7 @@
 #ifndef ACCEL_TCG_INSN_COUNT_H
 #define ACCEL_TCG_INSN_COUNT_H
 
+#include "hw/core/cpu.h"
 #include "qemu/seqlock.h"
 
 #define INSN_COUNT_DOMAINS      4
