@@ -44,7 +44,8 @@ class Kind(typing.NamedTuple):
 
 KINDS = {
     'qemu': Kind(targets=TARGETS + COMPILED + OBJECTS),
-    'stock': Kind(source='stock'),
+    # Configured like the custom one, so that ccache serves one from the other
+    'stock': Kind(targets=TARGETS + OBJECTS, source='stock'),
     # `pmu bench` compares with it: plugins are off in the others, since no PMU needs them
     'plugins': Kind((*OPTIONS, '--enable-plugins'), TARGETS[-1:], 'stock'),
     'gcov': Kind((*OPTIONS, '--enable-gcov')),
