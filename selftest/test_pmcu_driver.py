@@ -373,20 +373,22 @@ class Driver(Checks, functional.OneGuest):
     @functional.part(lambda cls: '''
         echo 0 > /proc/sys/kernel/perf_cpu_time_max_percent
         # A pinned event of a program takes the CPU away from others whenever the program comes
-        taskset -c 0 perf stat -e task-clock:D sh -c 'while :; do sleep 0.02; done' & pid=$!
-        pmcu_record --samples 300 --events 0x40
+        taskset -c $(cat %s0/cpumask) perf stat -e task-clock:D sh -c '
+            touch /tmp/on; while :; do sleep 0.02; done' & pid=$!
+        until [ -e /tmp/on ]; do sleep 0.1; done
+        pmcu_record --samples 100 --for-ms 3000 --events 0x40
         status=$?
         kill $pid; wait $pid
-        exit $status''')
+        exit $status''' % PMU)
     def test_interrupted(self, lines):
         """a recording that perf stops and starts again has the samples that were asked for"""
         found = self.the_recording(lines)
-        self.assertEqual((found.samples, found.count), (300, 300))
+        self.assertEqual((found.samples, found.count), (100, 100))
         indexes = []
         for record in found.records:
             again = record.events[0][0] == synthetic(0x40, 0, 0)
             indexes.append(0 if again or not indexes else indexes[-1] + 1)
-        self.assertGreater(indexes.count(0), 2, 'it was not interrupted')
+        self.assertGreater(indexes.count(0), 1, 'it was not interrupted')
         self.check_order(found, indexes)
 
     @functional.part(lambda cls: f'''

@@ -38,7 +38,7 @@
 #define RING_PAGES        8             /* of perf's records */
 
 static struct {
-    unsigned die, samples, period_us, loops, pages, stop_ms, timeout_s, frequency;
+    unsigned die, samples, period_us, loops, pages, for_ms, frequency;
     unsigned long filter;
     bool keep;
     const char *events;
@@ -208,8 +208,7 @@ static void parse(int argc, char **argv)
         { "loops", required_argument, NULL, 'l' },
         { "events", required_argument, NULL, 'e' },
         { "pages", required_argument, NULL, 'a' },
-        { "stop-ms", required_argument, NULL, 'S' },
-        { "timeout", required_argument, NULL, 't' },
+        { "for-ms", required_argument, NULL, 't' },
         { "frequency", required_argument, NULL, 'F' },
         { "keep", no_argument, NULL, 'k' },
         { }
@@ -226,8 +225,7 @@ static void parse(int argc, char **argv)
         case 'l': opt.loops = n; break;
         case 'e': opt.events = optarg; break;
         case 'a': opt.pages = n; break;
-        case 'S': opt.stop_ms = n; break;
-        case 't': opt.timeout_s = n; break;
+        case 't': opt.for_ms = n; break;
         case 'F': opt.frequency = n; break;
         case 'k': opt.keep = true; break;
         default:
@@ -240,8 +238,7 @@ static void parse(int argc, char **argv)
                  "  --loops N       samples between two interrupts (255)\n"
                  "  --pages N       of the AUX buffer, a power of 2 (256)\n"
                  "  --keep          let the AUX buffer fill up\n"
-                 "  --stop-ms N     disable the event after this time\n"
-                 "  --timeout N     give up after so many seconds (10, and 20 times what it takes)\n"
+                 "  --for-ms N      go on reading for this time, also when all samples are there\n"
                  "  --frequency N   ask perf for N samples a second, which the driver refuses\n"
                  "SIGTERM disables the event, too.\n"
                  "exit status: 0 all samples, 1 fewer, 2 error");
@@ -255,7 +252,7 @@ int main(int argc, char **argv)
     struct pollfd ready = { .events = POLLIN };
     size_t pass, record_size;
     uint64_t count;
-    double wait_s, end;
+    double end;
 
     parse(argc, argv);
     signal(SIGTERM, on_signal);
@@ -273,9 +270,9 @@ int main(int argc, char **argv)
         die("enable: %s", strerror(errno));
     }
     /* A busy host can make guest time pass without the guest: be patient. */
-    wait_s = opt.timeout_s ? opt.timeout_s : 10 + 20e-6 * opt.samples * opt.period_us;
-    end = now() + (opt.stop_ms ? opt.stop_ms / 1e3 : wait_s);
-    for (ready.fd = fd; take() && size < opt.samples * pass && !stop && now() < end;) {
+    end = now() + (opt.for_ms ? opt.for_ms / 1e3 : 10 + 20e-6 * opt.samples * opt.period_us);
+    for (ready.fd = fd; take() && (opt.for_ms || size < opt.samples * pass) &&
+                        !stop && now() < end;) {
         if (flags & PERF_AUX_FLAG_TRUNCATED) {
             break;
         }

@@ -1077,7 +1077,8 @@ static void test_random_programs(const void *data)
 {
     const char *number = g_getenv("PMU_RANDOM_PROGRAMS");
     bool precise = strstr(data, "precise");
-    unsigned left = number ? atoi(number) : precise ? 20 : 60;
+    bool slow = precise || strstr(data, "one-insn-per-tb");
+    unsigned left = number ? atoi(number) : slow ? 20 : 60;
     Guest g = guest_init(data, precise ? CONFIG_PRECISE : 0);
 
     while (left && !g_test_failed()) {
