@@ -280,7 +280,7 @@ static void check_often(const char *args, bool back)
         g_test_message("seed 0x%x, chosen by --seed", seed);
         g_free(guest_run_migrating(&g, back ? NULL : args,
                                    GUEST_CASE(random_programs), seed,
-                                   back ? 50 : 300, &n));
+                                   back ? 50 : 25, &n));
     }
     guest_quit(&g);
 }
