@@ -51,8 +51,9 @@ CONFIGURATIONS = {
     '32-bit': cross('i386', 'i686-linux-gnu', '--cpu=i386', '--disable-kvm',
                     targets=('arm', 'ppc', 'i386')),
     'arm64': cross('arm64', 'aarch64-linux-gnu'),
+    'arm64-no-tcg': cross('arm64', 'aarch64-linux-gnu', '--disable-tcg', targets=('aarch64',)),
 }
-CROSS = {'32-bit': 'i386', 'arm64': 'arm64'}
+CROSS = {'32-bit': 'i386', 'arm64': 'arm64', 'arm64-no-tcg': 'arm64'}
 PACKAGES = {'default': 'python3-sphinx python3-sphinx-rtd-theme', 'clang-asan': 'clang g++',
             'clang-tsan': 'clang g++', '32-bit': 'gcc-i686-linux-gnu libc6-dev-i386-cross'}
 

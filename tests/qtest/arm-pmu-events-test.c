@@ -1444,7 +1444,8 @@ static void test_query_record(void)
 
     g_assert(fd >= 0);
     close(fd);
-    args = g_strdup_printf("-accel tcg -icount shift=3,rr=record,rrfile=%s",
+    /* A CPU keeps that lock for up to 2 s of guest time, of 1 us each here. */
+    args = g_strdup_printf("-accel tcg -icount shift=10,rr=record,rrfile=%s",
                            log);
     p = events_init(args);
     guest_start(&p, 0, 0, forever, ARRAY_SIZE(forever));
