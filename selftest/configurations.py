@@ -70,6 +70,12 @@ def fetch_libraries(arch):
     (where / '.complete').touch()
 
 
+def our_objects(name):
+    """Those that the build needs: meson lists files of TCG also for a build without it."""
+    return [o for o in qemu.our_objects(name)
+            if 'accel_tcg' not in o or '--disable-tcg' not in CONFIGURATIONS[name].options]
+
+
 def need(name, packages):
     missing = [p for p in packages.split()
                if not (pathlib.Path('/var/lib/dpkg/info') / f'{p}.list').exists()]
@@ -88,7 +94,7 @@ def main(argv):
     qemu.KINDS.update(CONFIGURATIONS)
     goals = qemu.goals
     for name in opt.names:
-        qemu.goals = qemu.our_objects if opt.objects else goals if CONFIGURATIONS[name].targets \
+        qemu.goals = our_objects if opt.objects else goals if CONFIGURATIONS[name].targets \
             else lambda _: ['all']
         need(name, PACKAGES.get(name, ''))
         if name in CROSS:
