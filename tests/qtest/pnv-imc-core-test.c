@@ -2512,16 +2512,13 @@ static void test_trace_reset(const void *data)
 }
 
 /* A thread looks at the clock no more often than it must for rare samples. */
-static void test_trace_checks(const void *data)
+static void check_trace_checks(const Generation *g, uint32_t *code, size_t n,
+                               uint64_t times, unsigned loop)
 {
-    const Generation *g = data;
     g_autofree char *log = log_file();
     g_autofree char *args = g_strdup_printf("-smp 1 "
         "-icount shift=1,sleep=off -trace pnv_imc_trace_check -D %s", log);
-    Program p = {
-        repeat_program, ARRAY_SIZE(repeat_program), .times = 20000000,
-        .ldbar = LDBAR_TRACE | BUFFER,
-    };
+    Program p = { code, n, .times = times, .ldbar = LDBAR_TRACE | BUFFER };
     QTestState *qts = run(g, &p, "", args);
     unsigned checks;
 
@@ -2534,8 +2531,29 @@ static void test_trace_checks(const void *data)
 
     checks = times_in_log(log, "pnv_imc_trace_check");
     /* After 100,000 instructions each, but for the first few */
-    g_assert_cmpuint(checks, >=, p.times / 100000);
-    g_assert_cmpuint(checks, <, p.times / 100000 + 20);
+    g_assert_cmpuint(checks, >=, times * loop / 100000);
+    g_assert_cmpuint(checks, <, times * loop / 100000 + 20);
+}
+
+static void test_trace_checks(const void *data)
+{
+    enum { LOOP = 14, NOPS = 6 };
+    uint32_t code[ARRAY_SIZE(repeat_program) + NOPS];
+    int i;
+
+    g_assert_cmphex(repeat_program[LOOP], ==, BDNZ_HERE);
+    check_trace_checks(data, repeat_program, ARRAY_SIZE(repeat_program),
+                       20000000, 1);
+
+    /* A block of seven instructions, no multiple of which is 100,000 */
+    memcpy(code, repeat_program, sizeof(repeat_program));
+    for (i = LOOP; i < LOOP + NOPS; i++) {
+        code[i] = NOP;
+    }
+    code[i] = BDNZ(-NOPS);
+    memcpy(&code[i + 1], &repeat_program[LOOP + 1],
+           sizeof(repeat_program) - (LOOP + 1) * sizeof(*code));
+    check_trace_checks(data, code, ARRAY_SIZE(code), 3000000, 1 + NOPS);
 }
 
 /*

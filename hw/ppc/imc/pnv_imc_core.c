@@ -205,6 +205,8 @@ static void count_work(CPUState *cs, run_on_cpu_data data)
     if (t->want != t->counts) {
         t->counts = t->want;
         ppc_count_start(t->cpu, t->counts);
+        /* A check of the trace that came before this one has given up. */
+        pnv_imc_trace_update(t->engine);
     }
 }
 

@@ -213,7 +213,8 @@ static uint64_t insns_until_next(PnvImcSampler *s, int64_t now, uint64_t insns)
 
     s->check_insns = insns;
     s->check_ns = now;
-    if (did < CHECK_MIN / 2 || did > CHECK_MAX) {
+    /* A check is late by part of a block. */
+    if (did < CHECK_MIN / 2 || did > 2 * CHECK_MAX) {
         return CHECK_MIN;       /* the speed is not known yet */
     }
     return MIN(MAX(did * left / took, CHECK_MIN), CHECK_MAX);
@@ -224,11 +225,12 @@ static void sample_if_due(PowerPCCPU *cpu)
 {
     PnvImcThread *t = pnv_cpu_state(cpu)->imc;
     PnvImcSampler *s = &t->sampler;
-    int64_t now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
     uint64_t insns = 0;
     unsigned i;
+    int64_t now;
 
     BQL_LOCK_GUARD();
+    now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
     s->checking = pnv_imc_is_traced(t) && sampled_event(t->engine) && t->counts;
     if (!s->checking) {
         return;
