@@ -3703,6 +3703,22 @@ static void case_td_values(void)
         block_lines();
         print_counters();
 
+        /* Locked loads are TCG ops only where no other vCPU runs meanwhile */
+        context("locked");
+        start(FIXED_OS);
+        program_events(0, EVTSEL_OS);
+        wrmsr(MSR_GLOBAL_CTRL, pmu_enable);
+        for (i = 0; i < LINES(LLC_SIZE) / 4; i += 2) {
+            uint32_t *line = (void *)(LINES_AREA + step * LLC_SIZE + i * LINE);
+            uint32_t n = i;
+
+            asm volatile("lock incl %0\n\t"
+                         "xchg %1, %2"
+                         : "+m" (*line), "+m" (line[LINE / 4]), "+r" (n));
+        }
+        wrmsr(MSR_GLOBAL_CTRL, 0);
+        print_counters();
+
         if (IS_PRECISE && !all_exact()) {
             /* When these come depends on how code is divided into blocks */
             continue;
