@@ -239,16 +239,16 @@ def run(opt, echo=show, typed=False, limit=0, drop=b''):
         console, opt.console = Console(child, log, drop), child.stdin
         if given.kept and given.kept.saved:
             given.kept.resume(opt.guest)
+            given.kept.send(child.stdin, opt.run)
         else:
             boot(console, opt, messages)
         messages.release()
-        if given.kept:
-            if not given.kept.saved:
-                next(line for line in console if b'@@pmu-wait' in line)
-                given.kept.save(opt.guest)
-            given.kept.send(child.stdin, opt.run)
         console.deadline = time.monotonic() + limit if limit else None
         for line in console:
+            if given.kept and not given.kept.saved and b'@@pmu-wait' in line:
+                given.kept.save(opt.guest)
+                given.kept.send(child.stdin, opt.run)
+                continue
             if match := re.search(rb'@@pmu-exit (\d+)', line):
                 if match.start():           # output that did not end its line
                     echo(line[:match.start()].decode(errors='replace'))

@@ -267,6 +267,8 @@ def unpacked(debs, folder):
         try:
             ui.run(['dpkg-deb', '-x', deb, folder], what=f'unpacking {deb.name}')
         except ui.Fail as fail:
+            if 'No space left' in str(fail):
+                raise
             deb.unlink(missing_ok=True)
             raise ui.Fail(str(fail), AGAIN)
     return folder

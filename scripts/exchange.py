@@ -8,7 +8,6 @@ import contextlib
 import os
 import pathlib
 import shlex
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -135,8 +134,9 @@ class Exchange:
         else:
             self.sockets = tempfile.TemporaryDirectory(prefix='pmu-')   # short, for sockets
             self.machine = ',memory-backend=pmu-ram'
-            self.args += ['-object',
-                          f'memory-backend-memfd,id=pmu-ram,share=on,size={self.opt.memory}']
+            size = self.opt.memory.partition(',')[0].removeprefix('size=')
+            size += 'M' * size.isdecimal()          # as -m takes it; here it would be bytes
+            self.args += ['-object', f'memory-backend-memfd,id=pmu-ram,share=on,size={size}']
             how = 'virtiofs'
         for n, (target, source) in enumerate(self.opt.shares.items()):
             if self.sockets:
@@ -201,14 +201,14 @@ class Exchange:
         out.mkdir()
         if archive.stat().st_size:
             ui.run(['tar', '-x', '--no-same-owner', '-C', out, '-f', archive], 'get.log')
-        missing = []
+        missing = [path for path in self.opt.gets if not os.path.lexists(out / path.lstrip('/'))]
+        for path in missing:
+            ui.say(f'--get {path}: the guest has no such file')
         for path, local in self.opt.gets.items():
-            source, local = out / path.lstrip('/'), pathlib.Path(local)
-            if source.is_dir() and not source.is_symlink():
-                shutil.copytree(source, local, symlinks=True, dirs_exist_ok=True)
-            elif source.exists() or source.is_symlink():
-                shutil.copy2(source, local, follow_symlinks=False)
-            else:
-                missing.append(path)
-                ui.say(f'--get {path}: the guest has no such file')
+            source = out / path.lstrip('/')
+            if path not in missing:     # of the same time, perhaps: --repeatable
+                inside = '/' * (source.is_dir() and not source.is_symlink())
+                # A name with a colon is another host's, unless a slash comes before.
+                ui.run(['rsync', '-rlptI', f'{source}{inside}', pathlib.Path(local).absolute()],
+                       'get.log')
         return not missing

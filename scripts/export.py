@@ -152,7 +152,7 @@ def write_patches(first, tip):
 
 
 def cmd_export(opt):
-    now = tree.state()
+    now = tree.state()          # looked at again when the source is ours
     if not now or not (SRC / '.git').exists():
         raise ui.Fail('there is no prepared source', f'run {ui.command("prepare")} first')
     if not now['pinned']:
@@ -161,7 +161,7 @@ def cmd_export(opt):
     if opt.new_patch and ui.BASE:
         raise ui.Fail('--new-patch is for the first base', 'add the patch there')
     with ui.lock(ui.HOME / 'lock', 'the source'):
-        if tree.stamp(now['base']) != now['stamp']:
+        if tree.stamp(now['base']) != now['stamp'] or tree.state() != now:
             raise ui.Fail('the overlay or patches/ changed since the source was prepared',
                           'undo that (git stash), export, and merge')
         first, tip, files = rewrite(now, opt.patch, opt.new_patch)

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import ui
 
 RESULT = re.compile(r'(?P<indent> *)(?P<bad>not )?ok\b *(?P<number>\d*)[ -]*(?P<name>.*?) *'
-                    r'(?:# *(?P<what>SKIP|TODO|XFAIL|TIMEOUT)\b:? *(?P<why>.*))?$', re.I)
+                    r'(?:# *(?P<what>(?i:SKIP|TODO|XFAIL|TIMEOUT))\b:? *(?P<why>.*))?$')
 TIME = re.compile(r'^\[ *\d+\.\d+\] ')          # of the kernel's log
 
 

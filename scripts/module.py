@@ -93,12 +93,12 @@ def check_source(source):
     return source
 
 
-def copy_sources(source, scratch):
+def copy_sources(source, scratch, where):
     """Make scratch hold the sources that `source` has; make's own files stay."""
-    mark = scratch / '.source'
-    if not mark.exists() or mark.read_bytes() != os.fsencode(source):
-        shutil.rmtree(scratch, ignore_errors=True)      # another module of the same name
-        ui.write(mark, os.fsencode(source))
+    mark, now = scratch / '.source', os.fsencode(f'{source}\0{where}')
+    if not mark.exists() or mark.read_bytes() != now:
+        shutil.rmtree(scratch, ignore_errors=True)      # of another module, or another kernel
+        ui.write(mark, now)
     # A file whose content is the same keeps its time, for make.
     ui.run(['rsync', '--recursive', '--copy-links', '--checksum', '--delete', '--exclude=.*',
             '--exclude=*.mod.c', '--include=*/', '--include=*.[chS]', '--include=Kbuild',
@@ -121,10 +121,10 @@ def build(name, source, kernel=None):
     broken = name == 'power' and int(version) < 13
     # English messages, and nothing of a make that may have called us
     env = {k: v for k, v in os.environ.items()
-           if k not in ('MAKEFLAGS', 'MAKELEVEL', 'MFLAGS', 'KCFLAGS')} | {'LC_ALL': 'C.UTF-8'}
+           if not re.match('MAKE|MFLAGS|KCFLAGS|KBUILD_|LLVM', k)} | {'LC_ALL': 'C.UTF-8'}
     scratch, log = top / source.name, ui.LOGS / f'module-{name}-{source.name}.log'
     with ui.lock(top / 'lock', f'modules of the {name} guest'):
-        copy_sources(source, scratch)
+        copy_sources(source, scratch, where)
         with ui.Step(f'build the module {source.name} for the {name} guest'):
             try:
                 ui.run(['make', '-C', where, f'M={scratch}', f'ARCH={KBUILD[arch.debian]}',

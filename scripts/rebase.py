@@ -55,6 +55,10 @@ def resume():
         raise ui.Fail('there is no rebase to continue', f'start one: {ui.command("rebase")}')
     now = json.loads(STATE.read_text())
     if stopped_at() is None:
+        if git('rev-list', '--count', f'{now["base"]}..HEAD', cwd=SRC) == '1' and \
+                len(tree.series()) > 1:         # the overlay alone: "am --abort" by hand
+            raise ui.Fail('no patch has been applied',
+                          f"{ui.command('rebase --discard')} starts over")
         return now, True, ''                    # finished by hand
     if left := markers():
         raise ui.Fail(f'{ui.show(SRC / left[0])} has a conflict marker')

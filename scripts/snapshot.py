@@ -58,6 +58,7 @@ class Snapshot:
                               'boot it without --snapshot')
             self.path.parent.mkdir(exist_ok=True)
             self.part.replace(self.path)
+            self.saved = True
             for old in set(self.path.parent.glob(f'{self.name}-*')) - {self.path}:
                 old.unlink(missing_ok=True)
             self._until(qmp, 'query-status', ['finish-migrate'])     # QEMU refuses cont until then

@@ -246,9 +246,10 @@ def cmd_watch(opt):
     with ui.scratch('watch-') as scratch:
         while True:
             try:
+                if not name and len(names := monitor.running()) == 1:
+                    [name] = names
                 with monitor.of_guest(name) as qmp:
                     guest = Guest(qmp, scratch)
-                    name = name or monitor.running()[0]
                     now, then = list(rows(guest)), time.monotonic()
             except monitor.Gone:
                 if number:

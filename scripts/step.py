@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What meson.build calls, step.py WHAT STAMP [QEMU_SRC]: bring WHAT up to date, touch STAMP."""
+"""What meson.build calls, step.py WHAT STAMP: bring WHAT up to date, touch STAMP."""
 
+import os
 import pathlib
 
 import guest
@@ -12,7 +13,8 @@ import ui
 
 
 def step(argv):
-    what, stamp, source, *_ = *argv, None
+    what, stamp = argv
+    source = os.environ.get('QEMU_PMU_SRC')     # of graph()
     if what == 'prepare':
         tree.prepare(source)
     elif what in qemu.KINDS:

@@ -68,11 +68,12 @@ def run(names, pattern='', verbose=False, report=''):
         raise ui.Fail('no such test', "'./pmu test --list' has the tests' names", status=2)
     cmd = ['/usr/bin/meson', 'test', '-C', ui.BUILD, '--no-rebuild', '--print-errorlogs',
            *[f'--test-args={shlex.quote(pattern)}'] * bool(pattern), *['--verbose'] * verbose]
-    LOG.unlink(missing_ok=True)
-    status = ui.call(['setpriv', '--pdeathsig', 'TERM', *cmd, *names])
-    if not LOG.exists():
-        raise ui.Fail('no test was run', 'see above')
-    found = results()
+    with ui.lock(ui.BUILD / 'test.lock', 'tests'):         # meson has one log for all
+        LOG.unlink(missing_ok=True)
+        status = ui.call(['setpriv', '--pdeathsig', 'TERM', *cmd, *names])
+        if not LOG.exists():
+            raise ui.Fail('no test was run', 'see above')
+        found = results()
     verdicts = [case.verdict for cases in found.values() for case in cases]
     for name, part in found.items():
         for case in part:

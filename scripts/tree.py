@@ -158,8 +158,9 @@ def am(*what, cwd=STAGE):
     """Apply patches as commits, with a merge where one is needed; returns (success, output)."""
     if not what:
         return True, ''
-    done = git('am', '-3', '--keep-non-patch', '--keep-cr', '--committer-date-is-author-date',
-               *what, cwd=cwd, check=False)
+    with ui.uninterrupted():        # "--skip" would drop the patch that it was about to apply
+        done = git('am', '-3', '--keep-non-patch', '--keep-cr', '--committer-date-is-author-date',
+                   *what, cwd=cwd, check=False)
     return not done.returncode, (done.stdout + done.stderr).decode(errors='replace')
 
 
@@ -208,7 +209,9 @@ def prepare(qemu_src=None, discard=False):
         # Half a checkout would look like edits.
         with ui.uninterrupted():
             if discard and (SRC / '.git').exists():
+                git('am', '--abort', cwd=SRC, check=False)
                 git('clean', '-qfd', cwd=SRC)
+                (ui.BUILD / 'rebase.json').unlink(missing_ok=True)
             checkout(SRC, tip)
             new = write_state(commit, tip, version, source)
         own = sum(path.parent != PATCHES for path in series())
@@ -229,8 +232,10 @@ def cmd_clean(opt):
         raise ui.Fail(f'{ui.show(ui.HOME)} had files before pmu used it (it has no '
                       f'{ui.MARK.name})', 'remove the files of pmu by hand')
     if not opt.force and REPO.exists():
-        for build in [ui.BUILD] if ui.BASE else [ui.HOME, *(ui.HOME / b for b in bases())]:
-            refuse_edits(build, '--force')
+        for name in [ui.BASE] if ui.BASE else ['', *list(bases())[1:]]:
+            ui.use_base(name)           # for the commands that the message names
+            refuse_edits(ui.BUILD, '--force')
+        ui.use_base(opt.qemu_base if opt.qemu_base != next(iter(bases())) else '')
     for folder in [ui.BUILD] + [ui.CACHE] * opt.downloads:
         if folder.exists():
             print(f'removing {ui.show(folder)}', flush=True)

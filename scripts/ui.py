@@ -158,13 +158,16 @@ def output(cmd, **kw):
 
 def call(cmd, **kw):
     """Run a command that shows its own progress; returns its exit status."""
-    child = subprocess.Popen(cmd, **kw)
+    # ninja leaves signals for jobs of its console to who sends them to the whole group.
+    child = None
     try:
+        with held():
+            child = subprocess.Popen(cmd, process_group=0, **kw)
         return child.wait()
-    except BaseException as end:
-        if not isinstance(end, KeyboardInterrupt):      # which it has got, too
-            child.terminate()
-        child.wait()
+    except BaseException:
+        if child:
+            stop(child)
+            child.wait()
         raise
 
 
@@ -178,10 +181,10 @@ def blame(lines):
 
 @contextlib.contextmanager
 def held():
-    """Let Ctrl-C and SIGTERM wait for the block's end, which sees to it that a child is ended."""
+    """Let signals that end us wait for the block's end, which sees to it that a child is ended."""
     found = []
     handlers = {number: signal.signal(number, lambda number, _: found.append(number))
-                for number in (signal.SIGINT, signal.SIGTERM)}
+                for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield
     finally:
@@ -192,7 +195,7 @@ def held():
 
 
 def stop(child):
-    """End a child and what it started (it leads a session of its own)."""
+    """End a child and what it started (it leads a group of its own)."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGTERM)
 
@@ -262,11 +265,11 @@ def scratch(prefix):
     with contextlib.ExitStack() as stack:
         # Others must not see the new folder before its lock is taken: it would look abandoned.
         with lock(BUILD / 'scratch.lock', 'temporary folders'):
-            for old in BUILD.glob(f'{prefix}*/.lock'):
+            for old in BUILD.glob(f'{prefix}*/'):       # also one that was half removed
                 with contextlib.suppress(FileNotFoundError):
-                    if mine := try_lock(old):
+                    if mine := try_lock(old / '.lock'):
                         with mine:
-                            shutil.rmtree(old.parent, ignore_errors=True)
+                            shutil.rmtree(old, ignore_errors=True)
             folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(
                 dir=BUILD, prefix=prefix, ignore_cleanup_errors=True)))
             stack.enter_context(try_lock(folder / '.lock'))
@@ -285,8 +288,8 @@ def write(path, text):
     data = text if isinstance(text, bytes) else text.encode(errors='backslashreplace')
     check_output(path)
     path = pathlib.Path(path)
-    if path.exists() and not path.is_file():
-        path.write_bytes(data)      # a device or a pipe, which a file must not replace
+    if path.exists() and (path.is_symlink() or not path.is_file()):
+        path.write_bytes(data)      # a device, a pipe or /dev/stdout, which a file must not replace
     elif not path.exists() or path.read_bytes() != data:
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(path.name + '.part')
@@ -296,7 +299,9 @@ def write(path, text):
 
 def main(function):
     """Run a command's function: exit status 0, 1 (failed), 2 (usage) or 130."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for number in signal.SIGTERM, signal.SIGHUP:
+        if signal.getsignal(number) != signal.SIG_IGN:          # as nohup has it
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
     try:
         sys.stdout.reconfigure(errors='surrogateescape')    # for names that are not UTF-8
         try:

@@ -179,8 +179,9 @@ class TreeTest(unittest.TestCase):
              *args], check=True, env=self.project.env, capture_output=True, text=True).stdout
 
     def prepare(self, source=None, ok=True, **kw):
-        done = self.project.run('scripts/step.py', 'prepare', self.project.top / 'stamp',
-                                source or self.qemu, **kw)
+        env = {**kw.pop('env', self.project.env), 'QEMU_PMU_SRC': str(source or self.qemu)}
+        done = self.project.run('scripts/step.py', 'prepare', self.project.top / 'stamp', env=env,
+                                **kw)
         if ok:
             self.assertEqual(done.returncode, 0, done.stderr)
         return done

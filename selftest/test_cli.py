@@ -150,6 +150,9 @@ class Arguments(unittest.TestCase):
                                   capture_output=True, cwd='/')
             self.assertNotIn('Traceback', done.stderr)
             self.assertEqual(done.returncode, 2 if 'nope' in args else 0, done.stderr)
+        link = project.top / 'bin/pmu'
+        link.symlink_to(project.root / 'pmu')
+        subprocess.run(['sh', link, 'help'], env=env, check=True, capture_output=True)
         self.assertFalse(calls.exists())
 
 

@@ -41,11 +41,11 @@ class Module(unittest.TestCase):
         source, scratch = self.top / 'new', self.top / 'scratch'
         write(source, {'Kbuild': 'obj-m := new.o\n', 'new.c': 'int a;\n', 'lib/x.h': '\n',
                        'new.o': 'foreign', 'new.mod.c': 'foreign', '.git/a.c': '\n'})
-        module.copy_sources(source, scratch)
+        module.copy_sources(source, scratch, 'tree')
         write(scratch, {'new.o': 'built', 'new.mod.c': 'made', '.module-common.c': 'made'})
         os.utime(scratch / 'lib/x.h', (1, 1))
         write(source, {'new.c': 'int b;\n', 'more.S': '\n'})
-        module.copy_sources(source, scratch)
+        module.copy_sources(source, scratch, 'tree')
         self.assertEqual({str(p.relative_to(scratch)): p.read_text()
                           for p in scratch.rglob('*') if p.is_file() and p.name != '.source'},
                          {'Kbuild': 'obj-m := new.o\n', 'new.c': 'int b;\n', 'lib/x.h': '\n',
@@ -53,17 +53,18 @@ class Module(unittest.TestCase):
                           '.module-common.c': 'made'})
         self.assertEqual((scratch / 'lib/x.h').stat().st_mtime, 1)
         (source / 'more.S').unlink()
-        module.copy_sources(source, scratch)
+        module.copy_sources(source, scratch, 'tree')
         self.assertFalse((scratch / 'more.S').exists())
 
     def test_other_source(self):
-        """nothing is left of another module of the same name"""
+        """nothing is left of another module of the same name, or of another kernel"""
         scratch = self.top / 'scratch'
-        for name in ('one', 'two'):
+        for number, (name, tree) in enumerate((('one', 'a'), ('two', 'a'), ('two', 'b'))):
             write(self.top / name, {'Kbuild': name})
-            module.copy_sources(self.top / name, scratch)
-            write(scratch, {f'{name}.o': 'built'})
-        self.assertEqual({p.name for p in scratch.iterdir()}, {'.source', 'Kbuild', 'two.o'})
+            module.copy_sources(self.top / name, scratch, tree)
+            write(scratch, {f'{number}.o': 'built'})
+            self.assertEqual({p.name for p in scratch.iterdir()},
+                             {'.source', 'Kbuild', f'{number}.o'})
 
     def test_own_libc(self):
         """programs of the kbuild package run on the C library that was unpacked with them"""

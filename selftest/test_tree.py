@@ -189,7 +189,7 @@ class Prepare(fixtures.TreeTest):
         """--qemu-src is remembered: later commands need not repeat it, nor fetch another"""
         self.prepare()
         write(self.project.root, {'hw/misc/new.c': 'int newer;\n'})
-        self.project.run('scripts/step.py', 'prepare', self.project.top / 'stamp', '')
+        self.project.run('scripts/step.py', 'prepare', self.project.top / 'stamp')
         self.assertEqual((self.src / 'hw/misc/new.c').read_text(), 'int newer;\n')
 
     def test_killed(self):

@@ -192,3 +192,12 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             ui.write(path, 'text')
             self.assertEqual(pipe.read(4), b'text')
         self.assertTrue(path.is_fifo())
+
+    def test_write_link(self):
+        """a link stays one: /dev/stdout is one, to a file if the output goes to one"""
+        path = self.top / 'link'
+        path.symlink_to('file')
+        (self.top / 'file').touch()
+        ui.write(path, 'text')
+        self.assertTrue(path.is_symlink())
+        self.assertEqual((self.top / 'file').read_text(), 'text')
