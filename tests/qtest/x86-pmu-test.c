@@ -346,13 +346,10 @@ static void test_pmi_away(void)
 /* With record/replay, the vCPU needs a lock that monitor commands hold. */
 static void test_query_record(void)
 {
-    g_autofree char *log = NULL, *args = NULL;
-    int fd = g_file_open_tmp("x86-pmu-XXXXXX", &log, NULL);
+    g_autofree char *log = guest_temporary_file();
+    g_autofree char *args = g_strdup_printf(
+        ICELAKE " -icount shift=1,rr=record,rrfile=%s", log);
 
-    g_assert(fd >= 0);
-    close(fd);
-    args = g_strdup_printf(ICELAKE " -icount shift=1,rr=record,rrfile=%s",
-                           log);
     check_pmi_away(args);
     unlink(log);
 }

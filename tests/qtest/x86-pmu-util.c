@@ -50,8 +50,7 @@ static char *write_image(uint32_t command, uint32_t config)
     return file;
 }
 
-/* A name for QEMU to write to */
-static char *temporary_file(void)
+char *guest_temporary_file(void)
 {
     char *file;
     int fd = g_file_open_tmp("x86-pmu-XXXXXX", &file, NULL);
@@ -239,7 +238,7 @@ static void wait_status(QTestState *qts, const char *query, const char *wanted)
 
 char *guest_save(Guest *g)
 {
-    char *stream = temporary_file();
+    char *stream = guest_temporary_file();
     g_autofree char *uri = g_strdup_printf("file:%s", stream);
     unsigned tries = 0;
 
@@ -388,7 +387,7 @@ char *guest_run_alone(uint32_t command, uint32_t config, const char *args,
                       char **messages)
 {
     g_autofree char *image = write_image(command, config);
-    g_autofree char *out = temporary_file(), *line = NULL, *errors = NULL;
+    g_autofree char *out = guest_temporary_file(), *line = NULL, *errors = NULL;
     g_auto(GStrv) argv = NULL;
     char *text;
     int status;
@@ -478,7 +477,7 @@ void guest_check_runs(uint32_t command, uint32_t config,
 void guest_check_replay(uint32_t command, uint32_t config, const char *args)
 {
     static const char *const modes[] = { "record", "replay" };
-    g_autofree char *log = temporary_file();
+    g_autofree char *log = guest_temporary_file();
     char *line[3] = { };
 
     for (int i = 0; i < ARRAY_SIZE(modes); i++) {

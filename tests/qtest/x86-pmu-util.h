@@ -41,6 +41,9 @@ void guest_add_cases(const char *prefix, unsigned first, unsigned end,
                      void (*fn)(const void *));
 unsigned guest_case_flags(unsigned command);
 
+/* The name of an empty file for QEMU to write to */
+char *guest_temporary_file(void);
+
 /* A new disk for snapshots, whose name GUEST_DISK takes */
 #define GUEST_DISK  " -drive if=none,format=qcow2,file=%s"
 char *guest_disk(void);

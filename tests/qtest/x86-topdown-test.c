@@ -127,15 +127,12 @@ static void test_difference(void)
 
 static void test_zero(void)
 {
-    g_autofree char *file = NULL;
-    g_autofree char *args = NULL;
+    g_autofree char *file = guest_temporary_file();
+    g_autofree char *args = g_strdup_printf(
+        ICELAKE " -trace x86_pmu_deadline -D %s", file);
     g_autofree char *text = NULL;
     unsigned deadlines = 0;
-    int fd = g_file_open_tmp("x86-pmu-XXXXXX", &file, NULL);
 
-    g_assert_cmpint(fd, >=, 0);
-    close(fd);
-    args = g_strdup_printf(ICELAKE " -trace x86_pmu_deadline -D %s", file);
     run_one(GUEST_CASE(td_zero), args, ICELAKE_CONFIG);
     g_assert_true(g_file_get_contents(file, &text, NULL, NULL));
     unlink(file);
