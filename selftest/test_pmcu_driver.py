@@ -182,11 +182,16 @@ class Checks(unittest.TestCase):
             self.check_complete(recording, SHORT_SAMPLES, 1)
             self.check_cycles(recording, 1000)
 
-    def busy_slots(self, found):
-        """Slots that spend more than half of the time in user space, in most recordings."""
-        return [slot for slot in self.cpu_slots() if statistics.median(
-            sum(r.events[0][slot] for r in recording.records) /
-            sum(r.cycles[slot] for r in recording.records) for recording in found) > 0.5]
+    def check_busy(self, found, busy):
+        """These slots spend time in user space, in most recordings, and no other ones.
+
+        That is nine tenths of the time of a program that loads a CPU, and a hundredth of others'.
+        On a busy host it is less than half: the CPU waits in the kernel, for QEMU's lock.
+        """
+        shares = {slot: [sum(r.events[0][slot] for r in recording.records) /
+                         sum(r.cycles[slot] for r in recording.records) for recording in found]
+                  for slot in self.cpu_slots()}
+        self.assertEqual([s for s in shares if statistics.median(shares[s]) > 0.2], busy, shares)
 
     @staticmethod
     def usual(found, cid):
@@ -224,7 +229,7 @@ class Driver(Checks, functional.OneGuest):
             self.assertEqual(record.cid1, [0] * self.slots)         # the kernel is at EL2
             self.assertTrue(all(u <= c for u, c in zip(user, record.cycles)), record)
         self.check_short(short)
-        self.assertEqual(self.busy_slots(short), [loaded])
+        self.check_busy(short, [loaded])
         self.assertEqual(self.usual(short, lambda r: r.cid2[loaded]), loader(lines))
 
     @functional.part(lambda cls: INTERRUPTS + 'for n in 255 256 600; do\n'
@@ -352,12 +357,12 @@ class Driver(Checks, functional.OneGuest):
         moved, after = recordings(lines, self.slots)
         self.assertIn('cpumask 1', lines)
         self.assertEqual((moved.count, moved.flags), (moved.samples, PARTIAL))
-        # The first record of the second part is the one that is not next in order.
+        # The first record of the second part is the one that is not next in order. There is none if
+        # the CPU goes off between two runs.
         first = next((n for n, r in enumerate(moved.records)
                       if r.events[0][2] != synthetic(0x40, 2, n % MAX_RUN, 8000)), moved.samples)
         self.assertEqual(moved.samples, 1000,
                          [line for line in lines if not line.startswith('record ')])
-        self.assertLess(first, moved.samples)
         on = [bool(r.events[0][0]) for r in moved.records]
         gone = on.index(False)
         self.assertEqual(on, gone * [True] + (len(on) - gone) * [False], 'CPU 0')
@@ -580,7 +585,7 @@ class Dies(Checks):
         for die, part in (0, lines[short[0]:short[1]]), (1, lines[short[1]:end]):
             found = recordings(part, self.slots)
             self.check_short(found)
-            self.assertEqual(self.busy_slots(found), [2] if die else [], f'of die {die}')
+            self.check_busy(found, [2] if die else [])
         return [line.removeprefix(f'{DRIVER}/') for line in lines[end:]]
 
     def test_two_dies(self):
