@@ -2965,6 +2965,64 @@ static void test_fault(const void *data)
 }
 
 /*
+ * The second half of a torn group stays what it was a post ago, whatever
+ * changes; so does its time.
+ */
+static void test_fault_torn(const void *data)
+{
+    const Gen *gen = data;
+    Nest n = nest_init(gen, "");
+    const uint32_t second = 0xf8;
+    const char *const made_up[] = { "", "0xf8=const:131072", "0xf8=rate:1" };
+    uint64_t uav = get(&n, UAV), b, was;
+
+    set(&n, "nest-synthetic", made_up[1]);
+    step(&n, MS);
+    b = get(&n, second);
+    set(&n, "nest-fault", "0=torn,6=torn");
+    for (unsigned posts = 2; posts < 6; posts++) {
+        step(&n, MS);
+        assert_word(&n, TRAILER, posts - 1);
+        assert_word(&n, second, (posts - 1) * b);
+        put(&n, UAV, gen->with_absent);
+        assert_word(&n, second, (posts - 1) * b);
+        put(&n, UAV, uav);
+        assert_word(&n, second, (posts - 1) * b);
+        if (gen->tod) {
+            assert_word(&n, TOD, (posts - 1) * 512000);
+        }
+    }
+    /* Several posts at once, and another number of events in the next */
+    step(&n, 3 * MS);
+    was = 7 * b;
+    for (unsigned i = 0; i < ARRAY_SIZE(made_up); i++) {
+        set(&n, "nest-synthetic", made_up[i]);
+        assert_word(&n, second, was);
+    }
+    set(&n, "nest-synthetic", "");
+    step(&n, MS);
+    assert_word(&n, second, 8 * b);
+    if (gen->tod) {
+        assert_word(&n, TOD, 8 * 512000);
+        /* The time stands still with the posts. */
+        put(&n, COMMAND, PAUSE);
+        step(&n, 10 * MS);
+        assert_word(&n, TOD, 8 * 512000);
+        put(&n, COMMAND, RESUME);
+        step(&n, MS);
+        assert_word(&n, TOD, 9 * 512000);
+        step(&n, MS);
+        assert_word(&n, TOD, 20 * 512000);
+    }
+    /* A store is seen in any half. */
+    put(&n, second, 77);
+    assert_word(&n, second, 77);
+    put(&n, COMMAND, CLEAR);
+    assert_word(&n, second, 0);
+    nest_quit(&n);
+}
+
+/*
  * A late group keeps its words until Clear or a reset, which also clear those.
  * Asking for the same fault again changes nothing.
  */
@@ -3172,6 +3230,7 @@ int main(int argc, char **argv)
     add_test("property/add", test_add);
     add_test("property/chips", test_chips);
     add_test("property/fault", test_fault);
+    add_test("property/fault-torn", test_fault_torn);
     add_test("property/fault-clear", test_fault_clear);
 
     add_test("machine/homer", test_homer);

@@ -108,6 +108,7 @@ typedef struct PnvImcClock PnvImcClock;
  * PnvImcWord: a 64-bit word of the nest area
  * @base: value after @mark posts
  * @mark: number of posts when @base was computed
+ * @before: value after @mark - 1 posts, if that is not 0
  * @amount: events that each post adds
  * @rest: events at @mark that were too few for a count
  * @scale: number of events that one count stands for
@@ -117,6 +118,7 @@ typedef struct PnvImcClock PnvImcClock;
 typedef struct PnvImcWord {
     uint64_t base;
     uint64_t mark;
+    uint64_t before;
     uint64_t amount;
     uint32_t rest;
     uint32_t scale;
@@ -153,6 +155,7 @@ typedef struct PnvImcGroup {
  * @ran_ns: running time before @start_ns, since the counters were cleared
  * @posts: number of posts due at the last access
  * @tod_ns: time of the last of these posts, ns of virtual time
+ * @tod_before_ns: time of the post before that
  * @groups: number of posting groups
  * @group: the posting groups
  * @words: all words of the posting groups
@@ -169,6 +172,7 @@ typedef struct PnvImcNest {
     uint64_t ran_ns;
     uint64_t posts;
     int64_t tod_ns;
+    int64_t tod_before_ns;
     unsigned groups;
     PnvImcGroup *group;
     PnvImcWord *words;

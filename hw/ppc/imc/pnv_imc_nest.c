@@ -318,8 +318,12 @@ static uint64_t update_posts(PnvImc *imc)
         uint64_t period = period_ms(n) * SCALE_MS;
 
         if (ran / period > n->posts) {
+            int64_t last = now - ran % period;
+
+            n->tod_before_ns = ran / period == n->posts + 1 ? n->tod_ns
+                                                            : last - period;
             n->posts = ran / period;
-            n->tod_ns = now - ran % period;
+            n->tod_ns = last;
         }
     }
     return n->posts;
@@ -360,6 +364,11 @@ static uint64_t word_value(PnvImcWord *w, uint64_t now, uint32_t *rest)
 /* Compute @base for @now. Call this before other fields or the value change. */
 static void rebase_word(PnvImcWord *w, uint64_t now)
 {
+    uint32_t rest;
+
+    if (now > w->mark) {
+        w->before = word_value(w, now - 1, &rest);
+    }
     w->base = word_value(w, now, &w->rest);
     w->mark = now;
 }
@@ -386,7 +395,16 @@ static void clear_word(PnvImcWord *w, uint64_t unused)
 {
     w->base = 0;
     w->mark = 0;
+    w->before = 0;
     w->rest = 0;
+}
+
+/* Is this word, which belongs to no group, as if it did not exist? */
+static gboolean is_unused(gpointer offset, gpointer word, gpointer data)
+{
+    const PnvImcWord *w = word;
+
+    return !w->base && !w->amount && !w->fixed && !w->per_ms;
 }
 
 static bool is_frame(PnvImcNest *n, uint32_t offset)
@@ -492,7 +510,10 @@ static void clear_counters(PnvImc *imc)
     n->ran_ns = 0;
     n->posts = 0;
     n->tod_ns = 0;
+    n->tod_before_ns = 0;
     for_each_word(n, clear_word, 0);
+    /* A guest may have stored to all of the area: forget what it has cleared */
+    g_hash_table_foreach_remove(n->others, is_unused, NULL);
     for (i = 0; i < n->groups; i++) {
         memset(n->group[i].late, 0, sizeof(n->group[i].late));
     }
@@ -520,10 +541,13 @@ void pnv_imc_nest_set_uav(PnvImc *imc, uint64_t uav)
 
 void pnv_imc_nest_add(PnvImc *imc, uint32_t offset, uint64_t value)
 {
-    find_or_add_word(&imc->nest, offset)->base += value;
+    PnvImcWord *w = find_or_add_word(&imc->nest, offset);
+
+    w->base += value;
+    w->before += value;
 }
 
-/* The value of a word after @now posts */
+/* The value of a word after @now posts, all or all but one of @posts */
 static uint64_t posted_word(PnvImc *imc, uint32_t offset, uint64_t now)
 {
     PnvImcNest *n = &imc->nest;
@@ -534,9 +558,13 @@ static uint64_t posted_word(PnvImc *imc, uint32_t offset, uint64_t now)
         return now;
     }
     if (is_tod(imc, offset)) {
-        return muldiv64(n->tod_ns, PNV_TIMEBASE_FREQ, NANOSECONDS_PER_SECOND);
+        return muldiv64(now < n->posts ? n->tod_before_ns : n->tod_ns,
+                        PNV_TIMEBASE_FREQ, NANOSECONDS_PER_SECOND);
     }
-    return w ? word_value(w, MAX(now, w->mark), &rest) : 0;
+    if (!w) {
+        return 0;
+    }
+    return now < w->mark ? w->before : word_value(w, now, &rest);
 }
 
 static PnvImcGroup *find_group(PnvImcNest *n, uint32_t offset)
@@ -672,6 +700,7 @@ static void write_word(PnvImc *imc, uint32_t offset, uint64_t value)
 
             rebase_word(w, n->posts);
             w->base = value;
+            w->before = value;
             if (group) {
                 group->late[offset % PNV_IMC_GROUP_SIZE / 8] = value;
             }
