@@ -322,28 +322,37 @@ char *guest_run_migrating(Guest *g, const char *args, uint32_t command,
     return guest_text(g);
 }
 
-bool guest_try_load(const char *args, const char *stream)
+QTestState *guest_load_bad(const char *args, const char *stream, bool *done)
 {
     QTestState *qts = qtest_initf(MACHINE " -bios %s %s -S -incoming defer "
                                   "-accel tcg", image_file, args);
     g_autofree char *uri = g_strdup_printf("file:%s", stream);
     gint64 end = g_get_monotonic_time() + TIMEOUT_S * G_USEC_PER_SEC;
-    bool done = false, failed = false;
+    bool failed = false;
 
+    *done = false;
     qtest_qmp_assert_success(qts, "{ 'execute': 'migrate-incoming', "
                              "'arguments': { 'uri': %s, "
                              "'exit-on-error': false } }", uri);
-    while (!done && !failed) {
+    while (!*done && !failed) {
         QDict *rsp = qtest_qmp_assert_success_ref(
             qts, "{ 'execute': 'query-migrate' }");
         const char *status = qdict_get_try_str(rsp, "status");
 
-        done = g_strcmp0(status, "completed") == 0;
+        *done = g_strcmp0(status, "completed") == 0;
         failed = g_strcmp0(status, "failed") == 0;
         qobject_unref(rsp);
         g_assert_cmpint(g_get_monotonic_time(), <, end);
         g_usleep(1000);
     }
+    return qts;
+}
+
+bool guest_try_load(const char *args, const char *stream)
+{
+    bool done;
+    QTestState *qts = guest_load_bad(args, stream, &done);
+
     /* Also of half a stream */
     g_free(qtest_hmp(qts, "info pmu"));
     if (done) {

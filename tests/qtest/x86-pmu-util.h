@@ -62,6 +62,8 @@ void guest_quit(Guest *g);
 char *guest_save(Guest *g);
 /* The program of @g goes on from there in another QEMU; removes the file. */
 Guest guest_load(const Guest *g, const char *args, const char *stream);
+/* A new QEMU that has loaded this, or has not; it does not run yet. */
+QTestState *guest_load_bad(const char *args, const char *stream, bool *done);
 /* Does a new QEMU load this? It must survive it, and run. */
 bool guest_try_load(const char *args, const char *stream);
 /* A new QEMU must refuse to load this, and end; returns what it says. */

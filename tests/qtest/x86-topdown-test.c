@@ -455,6 +455,36 @@ static void test_pinned_migrate(void)
     finish_change(&g);
 }
 
+/* A mix that adds up to too much is refused, and the old one stays. */
+static void test_pinned_refused(void)
+{
+    static const char section[] = "cpu/tcg_pmu/mix";
+    Guest g = guest_init(PINNED(FIRST_MIX), SAPPHIRE_CONFIG);
+    g_autofree char *stream = NULL, *text = NULL;
+    QTestState *qts;
+    size_t size;
+    char *mix;
+    bool done;
+
+    set_mix(g.qts, 0, SECOND_MIX);
+    stream = guest_save(&g);
+    guest_quit(&g);
+    for (int i = 0; i < 2; i++) {
+        qts = guest_load_bad(PINNED(FIRST_MIX), stream, &done);
+        g_assert_cmpint(done, ==, i == 0);
+        check_mix(qts, 0, i == 0 ? SECOND_MIX : FIRST_MIX);
+        qtest_quit(qts);
+        if (i == 0) {
+            g_assert(g_file_get_contents(stream, &text, &size, NULL));
+            mix = memmem(text, size, section, strlen(section));
+            g_assert(mix);
+            mix[strlen(section) + 4] = 1;       /* behind its version */
+            g_assert(g_file_set_contents(stream, text, size, NULL));
+        }
+    }
+    unlink(stream);
+}
+
 static void test_pinned_get(void)
 {
     static const char *const t[][2] = {
@@ -1128,6 +1158,8 @@ int main(int argc, char **argv)
     qtest_add_func("x86-topdown/pinned/identities", test_pinned_identities);
     qtest_add_func("x86-topdown/pinned/change-and-migrate",
                    test_pinned_migrate);
+    qtest_add_func("x86-topdown/pinned/refused-stream",
+                   test_pinned_refused);
     qtest_add_func("x86-topdown/pinned/get", test_pinned_get);
     qtest_add_func("x86-topdown/pinned/commas", test_pinned_comma);
 

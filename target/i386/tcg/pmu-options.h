@@ -52,6 +52,7 @@ typedef enum X86PMUModel {
  * @metrics_ovf: pmu-metrics-ovf, 0 if not given
  * @has_mix: topdown-mix is given
  * @mix: topdown-mix in millionths; level 1 adds up to a million
+ * @stream_mix: @mix in the migration stream, until it has been checked
  */
 typedef struct X86PMUOptions {
     bool given;
@@ -64,6 +65,7 @@ typedef struct X86PMUOptions {
     uint64_t metrics_ovf;
     bool has_mix;
     uint32_t mix[TOPDOWN_CATEGORIES];
+    uint32_t stream_mix[TOPDOWN_CATEGORIES];
 } X86PMUOptions;
 
 #endif

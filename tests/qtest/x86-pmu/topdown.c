@@ -1811,6 +1811,14 @@ static void case_td_cycles(void)
         { 0x02ec, ICL | GLC, ALL_LEAVES },
         /* At most one in a cycle, never two */
         { 0x010d | F(2), SKL | ICL, 0 },
+        { 0x010d | F(2) | EVTSEL_EDGE, SKL | ICL, 0 },
+        { 0x010d | F(2) | EVTSEL_INV | EVTSEL_EDGE, SKL | ICL, 0 },
+        { 0x01ad | F(2) | EVTSEL_EDGE, GLC, 0 },
+        { 0x003c | F(1), SKL | ICL | GLC, ALL_LEAVES },
+        { 0x003c | F(2), SKL | ICL | GLC, 0 },
+        { 0x003c | F(2) | EVTSEL_INV, SKL | ICL | GLC, ALL_LEAVES },
+        { 0x003c | F_INV, SKL | ICL | GLC, 0 },
+        { 0x02ec | F(2), ICL | GLC, 0 },
         /* Without its filter, it is no event. */
         { 0x04a3, SKL | ICL | GLC, 0 },
     };
@@ -2338,7 +2346,7 @@ static unsigned call_quarters(void)
 #define LOOSE_PAGE            0x420000
 
 /* Counter 2 is to interrupt by an NMI when it has counted @n. */
-static void start_event(uint16_t code, unsigned n, uint64_t rings)
+static void start_event(uint64_t code, unsigned n, uint64_t rings)
 {
     start(FIXED_OS);
     apic_write(APIC_LVTPC, LVT_NMI);
@@ -2550,6 +2558,24 @@ static void case_td_loose(void)
         check("status", n, cpu->pmi_status & ~STATUS_METRICS, BIT(2));
     }
     check_range("steps", NO_STEP, n, 20, WIDTH_MASK);
+
+    /* The same with a filter is exact. */
+    context("with a filter");
+    for (k = 0; k < 2; k++) {
+        uint64_t total = EVTSEL_INV | 0x02c2 |
+                         (arch() & SKL ? F(16) : F(10));
+
+        if (k && !(arch() & (SKL | ICL))) {
+            continue;
+        }
+        for (n = 1; step_after(&steps, cycles(n)); n++) {
+            start_event(k ? total : EV_CYCLES | F(1), n, EVTSEL_OS);
+            kernel(body_td_expensive, 0);
+            check("interrupts", n, cpu->pmis, 1);
+            check("RIP", n, cpu->pmi_rip, step_after(&steps, cycles(n)));
+        }
+        check_range("steps", NO_STEP, n, 20, WIDTH_MASK);
+    }
 
     context("straight on");
     for (n = 5; cycles(n) < 4 * LONG_BLOCK; n += 3) {

@@ -207,7 +207,8 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
  * profilers want many interrupts, of cycles as a rule. So an interrupt of
  * cycles (but not of slots) is loose: it waits until just before the last
  * instruction of its block, or until after that if only the last one overflows
- * the counter. How code is divided into blocks depends on host time, so all
+ * the counter. A filter, as in UOPS_RETIRED.TOTAL_CYCLES, asks for an exact
+ * one. How code is divided into blocks depends on host time, so all
  * interrupts are exact with -icount, which promises to repeat a run.
  *
  * With the precise model, interrupts of whatever depends on misses are looser,
@@ -215,8 +216,8 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
  */
 static bool x86_pmu_interrupt_is_loose(X86CPU *cpu, const PMUConfig *c)
 {
-    return c->event->source == SOURCE_CYCLES && !c->cmask && !c->edge &&
-           !icount_enabled();
+    return c->event->source == SOURCE_CYCLES && !icount_enabled() &&
+           !(c->selector & (R_EVTSEL_CMASK_MASK | R_EVTSEL_EDGE_MASK));
 }
 
 /* The value of a counter is about to go: keep the fraction that it has. */

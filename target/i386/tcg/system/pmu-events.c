@@ -154,7 +154,7 @@ enum {
 static const PMUEvent pmu_events[] = {
     /* Architectural */
     TOTAL(ALL, 0x00c0, 0, "INST_RETIRED.ANY_P", INSNS),
-    { "CPU_CLK_UNHALTED.THREAD_P", 0x003c, 0, ALL, SOURCE_CYCLES },
+    { "CPU_CLK_UNHALTED.THREAD_P", 0x003c, SINGLE, ALL, SOURCE_CYCLES },
     { "CPU_CLK_UNHALTED.REF_TSC_P", 0x013c, 0, GLC, SOURCE_CYCLES },
     { "CPU_CLK_UNHALTED.REF_XCLK", 0x013c, 0, NOT_GLC, SOURCE_CYCLES },
     BRANCH(ALL, 0x00c4, 0, "BR_INST_RETIRED.ALL_BRANCHES", BRANCHES),
@@ -166,7 +166,8 @@ static const PMUEvent pmu_events[] = {
     /* Clocks */
     { "CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE", 0x023c, 0, SKL_UP, SOURCE_CYCLES },
     { "CPU_CLK_UNHALTED.REF_DISTRIBUTED", 0x083c, 0, ICL_UP, SOURCE_CYCLES },
-    { "CPU_CLK_UNHALTED.DISTRIBUTED", 0x02ec, 0, ICL_UP, SOURCE_CYCLES },
+    { "CPU_CLK_UNHALTED.DISTRIBUTED", 0x02ec, SINGLE, ICL_UP,
+      SOURCE_CYCLES },
     FORMULA(GLC, 0x40ec, SINGLE, "CPU_CLK_UNHALTED.PAUSE", CYCLES_PAUSE),
     TOTAL(GLC, 0x40ec, CMASK_EDGE, "CPU_CLK_UNHALTED.PAUSE_INST", PAUSES),
     TOTAL(SKL, 0x40cc, 0, "ROB_MISC_EVENTS.PAUSE_INST", PAUSES),
@@ -577,12 +578,12 @@ void x86_pmu_find_event(X86CPU *cpu, PMUConfig *c)
         return;
     }
     e = x86_pmu_find_row(cpu, c->code, SINGLE);
-    if (e && !c->edge && (c->cmask > 1 || !c->inv)) {
-        if (c->cmask > 1) {
-            e = c->inv ? x86_pmu_cycles : &none;
+    if (e && (c->cmask > 1 || (!c->edge && !c->inv))) {
+        if (c->cmask > 1) {         /* in no cycle, and none begins or ends */
+            e = c->inv && !c->edge ? x86_pmu_cycles : &none;
         }
         c->cmask = 0;
-        c->inv = false;
+        c->edge = c->inv = false;
     }
     if (!e) {
         e = x86_pmu_find_row(cpu, c->code, 0);

@@ -328,19 +328,29 @@ static bool mix_needed(void *opaque)
     return cpu->pmu && cpu->pmu->model == X86_PMU_PINNED;
 }
 
+static int mix_pre_save(void *opaque)
+{
+    X86PMUOptions *o = &X86_CPU(opaque)->pmu_options;
+
+    memcpy(o->stream_mix, o->mix, sizeof(o->mix));
+    return 0;
+}
+
 static int mix_post_load(void *opaque, int version_id)
 {
     X86CPU *cpu = opaque;
+    X86PMUOptions *o = &cpu->pmu_options;
 
     if (!mix_needed(cpu)) {
         error_report("the stream has a topdown-mix, and another pmu-model than "
                      "pinned");
         return -EINVAL;
     }
-    if (!x86_topdown_check_mix(cpu->pmu_options.mix, NULL)) {
+    if (!x86_topdown_check_mix(o->stream_mix, NULL)) {
         error_report("the topdown-mix of the stream does not add up");
         return -EINVAL;
     }
+    memcpy(o->mix, o->stream_mix, sizeof(o->mix));
     return 0;
 }
 
@@ -350,9 +360,11 @@ static const VMStateDescription vmstate_mix = {
     .version_id = 1,
     .minimum_version_id = 1,
     .needed = mix_needed,
+    .pre_save = mix_pre_save,
     .post_load = mix_post_load,
     .fields = (const VMStateField[]) {
-        VMSTATE_UINT32_ARRAY(pmu_options.mix, X86CPU, TOPDOWN_CATEGORIES),
+        VMSTATE_UINT32_ARRAY(pmu_options.stream_mix, X86CPU,
+                             TOPDOWN_CATEGORIES),
         VMSTATE_END_OF_LIST()
     }
 };
