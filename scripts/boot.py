@@ -299,6 +299,8 @@ def shell(opt):
 def cmd_boot(opt):
     if opt.junit and not opt.run:
         opt.error('--junit needs --run')
+    if opt.shell and opt.run:
+        opt.error('--shell goes without --run, whose script is all that is run')
     if opt.repeatable and opt.arch == 'power':
         opt.error("--repeatable is for arm and x86: powernv's BMC tells the host's time")
     if opt.acpi and opt.arch != 'arm':

@@ -31,12 +31,15 @@ def checks():
             archive, problem = '', str(fail)
         yield f'Debian archive: {archive}', problem, 'mend /etc/apt'
 
+    used = {folder: int((ui.output(['du', '-sk', folder]) or '0').split()[0]) / 1e6
+            for folder in ROOM}
+    disk = {folder: os.stat(ui.existing(folder)).st_dev for folder in ROOM}
     for folder, need in ROOM.items():
         have = shutil.disk_usage(ui.existing(folder)).free / 1e9
-        used = int((ui.output(['du', '-sk', folder]) or '0').split()[0]) / 1e6
-        yield f'{ui.show(folder)}: {used:.1f} GB used, {have:.1f} GB free', \
-            None if used + have >= need else f'a complete build takes {need} GB', \
-            f'free some space, or {ui.ELSEWHERE}'
+        more = sum(max(0, ROOM[f] - used[f]) for f in ROOM if disk[f] == disk[folder])
+        yield f'{ui.show(folder)}: {used[folder]:.1f} GB used, {have:.1f} GB free', \
+            None if have >= more else f'it takes {need} GB, and its disk lacks ' \
+            f'{more - have:.1f} GB', f'free some space, or {ui.ELSEWHERE}'
         yield f'permissions of {ui.show(folder)}', \
             None if os.access(ui.existing(folder), os.W_OK) else 'cannot be written', ui.ELSEWHERE
     yield 'path of the build folder', ui.bad_path(), ui.ELSEWHERE

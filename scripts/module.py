@@ -82,6 +82,10 @@ def headers(arch, kernel):
                        change) / sources
 
 
+# By make, here or beside the sources; and what belongs to git
+MADE = '.* *.o *.ko *.a *.mod *.mod.c Module.symvers modules.order'.split()
+
+
 def check_source(source):
     """The absolute path of a module's folder; refuse what cannot be one."""
     source = pathlib.Path(source).absolute()
@@ -100,9 +104,8 @@ def copy_sources(source, scratch, where):
         shutil.rmtree(scratch, ignore_errors=True)      # of another module, or another kernel
         ui.write(mark, now)
     # A file whose content is the same keeps its time, for make.
-    ui.run(['rsync', '--recursive', '--copy-links', '--checksum', '--delete', '--exclude=.*',
-            '--exclude=*.mod.c', '--include=*/', '--include=*.[chS]', '--include=Kbuild',
-            '--include=Makefile', '--exclude=*', f'{source}/', scratch])
+    ui.run(['rsync', '--recursive', '--copy-links', '--checksum', '--delete',
+            *(f'--exclude={name}' for name in MADE), f'{source}/', scratch])
 
 
 def build(name, source, kernel=None):

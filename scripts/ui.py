@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 HOME, CACHE = (pathlib.Path(os.path.realpath(path)) for path in (
     os.environ.get('QEMU_PMU_BUILD') or ROOT / 'build',
     pathlib.Path(os.environ.get('XDG_CACHE_HOME') or pathlib.Path.home() / '.cache', 'qemu-pmu')))
+os.environ['XDG_CACHE_HOME'] = str(CACHE.parent)     # jobs of the build graph run elsewhere
 MARK = HOME / '.qemu-pmu'       # made only if HOME was new or empty: `pmu clean` may remove it
 ELSEWHERE = 'set QEMU_PMU_BUILD and XDG_CACHE_HOME to other folders'
 

@@ -3,7 +3,9 @@
 
 import os
 import unittest
+from unittest import mock
 
+import doctor
 import fixtures
 
 
@@ -58,3 +60,16 @@ class Doctor(unittest.TestCase):
         names = ' '.join(self.doctor())
         for word in ('system', 'Debian archive', '/tmp/pmu-no-such-folder', 'memory'):
             self.assertIn(word, names)
+
+    def test_room(self):
+        """two folders on one disk need the room of both"""
+        folders = self.project.top / 'a', self.project.top / 'b'
+        with mock.patch.object(doctor, 'ROOM', dict(zip(folders, (6, 2)))), \
+                mock.patch.dict(os.environ, PMU_MISSING=''), \
+                mock.patch.object(doctor.shutil, 'disk_usage') as usage:
+            for free, lacks in (8.1, None), (7, 'lacks 1.0 GB'), (1, 'lacks 7.0 GB'):
+                usage.return_value.free = free * 1e9
+                problems = [problem for what, problem, _ in doctor.checks() if 'GB free' in what]
+                self.assertEqual(len(problems), 2)
+                for problem in problems:
+                    self.assertEqual(problem and problem.partition('its disk ')[2], lacks)

@@ -44,12 +44,13 @@ class Module(unittest.TestCase):
         module.copy_sources(source, scratch, 'tree')
         write(scratch, {'new.o': 'built', 'new.mod.c': 'made', '.module-common.c': 'made'})
         os.utime(scratch / 'lib/x.h', (1, 1))
-        write(source, {'new.c': 'int b;\n', 'more.S': '\n'})
+        write(source, {'new.c': 'int b;\n', 'more.S': '\n', 'table.inc': '1,\n', 'x.dat': 'x',
+                       'new.o': 'not this', 'new.ko': '', 'Module.symvers': '', '.git/x': ''})
         module.copy_sources(source, scratch, 'tree')
         self.assertEqual({str(p.relative_to(scratch)): p.read_text()
                           for p in scratch.rglob('*') if p.is_file() and p.name != '.source'},
                          {'Kbuild': 'obj-m := new.o\n', 'new.c': 'int b;\n', 'lib/x.h': '\n',
-                          'more.S': '\n', 'new.o': 'built', 'new.mod.c': 'made',
+                          'more.S': '\n', 'table.inc': '1,\n', 'x.dat': 'x', 'new.o': 'built', 'new.mod.c': 'made',
                           '.module-common.c': 'made'})
         self.assertEqual((scratch / 'lib/x.h').stat().st_mtime, 1)
         (source / 'more.S').unlink()
