@@ -161,7 +161,8 @@ def cmd_bench(opt):
     only = [name for name in opt.only.split(',') if name]
     names = selected(opt.names, only)
     guests = [name for name in names if name in GUESTS]
-    graph('qemu', *['stock'] * bool(guests), *(f'guest-{name}' for name in guests),
+    graph('qemu-tests' if 'hisi_pmcu' in names else 'qemu',
+          *['stock'] * bool(guests), *(f'guest-{name}' for name in guests),
           *['plugins'] * ('x86' in guests and (not only or 'plugin' in only)))
     if 'hisi_pmcu' in names:
         testing.bench('hisi_pmcu')

@@ -17,6 +17,10 @@ def step(argv):
     source = os.environ.get('QEMU_PMU_SRC')     # of graph()
     if what == 'prepare':
         tree.prepare(source)
+    elif what == 'qemu':
+        qemu.build(what, source, qemu.FOR_USERS)
+    elif what == 'qemu-tests':
+        qemu.build('qemu', source)
     elif what in qemu.KINDS:
         qemu.build(what, source)
     else:

@@ -46,7 +46,7 @@ CONFIGURATIONS = {
     'clang-asan': Kind((*OPTIONS, '--cxx=clang++', '--enable-asan', '--enable-ubsan'),
                        compiler='clang'),
     'clang-tsan': Kind((*OPTIONS, '--cxx=clang++', '--enable-tsan',
-                        '--extra-cflags=-O1 -gline-tables-only'), compiler='clang'),
+                        '--extra-cflags=-O1'), compiler='clang'),
     # QEMU does not emulate 64-bit guests there
     '32-bit': cross('i386', 'i686-linux-gnu', '--cpu=i386', '--disable-kvm',
                     targets=('arm', 'ppc', 'i386')),
