@@ -176,6 +176,7 @@
     X(td_extra, "registers/offcore-and-pebs", 0)                            \
     X(td_offcore, "events/offcore", 0)                                      \
     X(td_skid, "events/pmi-right-behind", 0)                                \
+    X(td_bounds, "events/pmi-of-each", 0)                                   \
     X(td_loose, "events/pmi-of-cycles", 0)                                  \
     X(td_loose_fault, "events/pmi-of-cycles-and-fault", 0)                  \
     X(td_smp, "smp/independent", CASE_SMP)                                  \

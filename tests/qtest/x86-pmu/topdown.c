@@ -2533,6 +2533,132 @@ static void check_loose_nops(unsigned n)
                 exact_nops(n), exact_nops(n) + (all_exact() ? 0 : MOST_INSNS));
 }
 
+/* A value that no counter has had, so that no fraction belongs to it */
+static uint64_t new_value(void)
+{
+    static uint64_t last = 1ull << 32;
+
+    return last += 1 << 20;
+}
+
+/* Let the CPU forget the fractions of all values but new ones. */
+static void forget_fractions(void)
+{
+    int i;
+
+    start(0);
+    program(2, EV_BRANCH_MISSES | EVTSEL_OS);       /* 4 of 64 in each body */
+    for (i = 0; i < 64; i++) {
+        wrmsr(MSR_A_PMC(2), new_value());
+        kernel(body_td_mixed, 0);
+    }
+}
+
+static uint64_t insns_at_pmi;
+
+static bool hook_at_pmi(Frame *f)
+{
+    insns_at_pmi = rdmsr(MSR_A_PMC(3));
+    return hook_frozen(f);
+}
+
+/*
+ * Count an event and instructions until one of them, counter @which, has
+ * counted @n, or until the body has run some times. Returns whether the event
+ * has reached @want then.
+ */
+static bool run_until(uint64_t evtsel, uint64_t want, void (*body)(void),
+                      unsigned which, uint64_t n)
+{
+    Cpu *cpu = this_cpu();
+    uint64_t from = new_value();
+    int i;
+
+    if (which == 2) {
+        forget_fractions();
+        from = negative(n);
+    }
+    start(0);
+    apic_write(APIC_LVTPC, LVT_NMI);
+    program(2, evtsel | EVTSEL_OS | (which == 2 ? EVTSEL_INT : 0));
+    program(3, EV_INSNS | EVTSEL_OS | (which == 3 ? EVTSEL_INT : 0));
+    wrmsr(MSR_A_PMC(2), from);
+    wrmsr(MSR_A_PMC(3), which == 3 ? negative(n) : 0);
+    wrmsr(MSR_DEBUGCTL, DEBUGCTL_FREEZE);
+    cpu->hook = hook_at_pmi;
+    for (i = 0; i < 8 && !cpu->pmis; i++) {
+        kernel(body, 0);
+    }
+    cpu->hook = NULL;
+    wrmsr(MSR_DEBUGCTL, 0);
+    if (which == 2) {
+        return cpu->pmis;
+    }
+    check("interrupts of instructions", n, cpu->pmis, 1);
+    return cpu->events - from >= want;
+}
+
+/*
+ * The interrupt of each event is behind the instruction that reaches its count:
+ * one instruction before, it is not reached.
+ */
+static void case_td_bounds(void)
+{
+    static const uint64_t evtsel[] = {
+        /* Loads and branches, and shares of them */
+        0x412e, 0x4f2e, 0x04d1, 0x01d1, 0x83d0, 0x11d0, 0x2008, 0x2012, 0x0248,
+        0x00c4, 0x11c4, 0x01c4, 0x20c4, 0x10c4, 0x40c4, 0x00c5, 0x01c5, 0x10c5,
+        0x20c5, 0x0155, 0x0175,
+        /* Slots and shares of them */
+        0x04a3 | F(4), 0x10a3 | F(16), 0x14a3 | F(20), 0x21a6 | F(5), 0x01a6,
+        0x80a6, 0x0ca3 | F(12), 0x05a3 | F(5), 0x06a3 | F(6), 0x01b1 | F(1),
+        0x01b1 | F_INV, 0x02c2, 0x02c2 | F(1), 0x02c2 | F_INV, 0x010d, 0x01ad,
+        0x019c, 0x019c | F(4), 0x019c | F(5), 0x019c | F(6), 0x019c | F_INV,
+        0x0479, 0x0479 | F(1), 0x0879, 0x0879 | F(1), 0x3079, 0x2079,
+        0x2079 | F_EDGE, 0x01e6, 0x0160, 0x40ad, 0x0480, 0x0283, 0x1008, 0x1012,
+        0x01c3 | F_EDGE, 0x010d | F_EDGE, 0x01ad | F_EDGE, 0x2124, 0xff24,
+        /* Instructions with a price of their own */
+        0x0114 | F(1), 0x0914 | F(1), 0x09b0 | F(1), 0x40ec, 0x40ec | F_EDGE,
+        0x40cc,
+        /* Filters */
+        EV_INSNS | F(2), 0x00c4 | F_EDGE, 0x003c | F(1), 0x010d | F(1) | F_EDGE,
+    };
+    static const unsigned counts[] = { 1, 2, 9, 31 };
+    static void (*const bodies[])(void) = {
+        body_td_expensive, body_td_mixed, body_loop_jnz,
+    };
+    unsigned e, i, j, reached = 0;
+
+    if (IS_PRECISE) {
+        return;
+    }
+    for (e = 0; e < ARRAY_SIZE(evtsel); e++) {
+        for (i = 0; i < ARRAY_SIZE(bodies); i++) {
+            for (j = 0; j < ARRAY_SIZE(counts); j++) {
+                unsigned n = counts[j];
+                uint64_t insns, what = evtsel[e] & 0xffffffff;
+
+                if (!run_until(evtsel[e], n, bodies[i], 2, n)) {
+                    /* Then it is not reached by those that follow. */
+                    check("no interrupt, status", what,
+                          rdmsr(MSR_GLOBAL_STATUS) & BIT(2), 0);
+                    break;
+                }
+                insns = insns_at_pmi;
+                check("at the interrupt", what,
+                      run_until(evtsel[e], n, bodies[i], 3, insns), true);
+                if (insns > 1) {
+                    check("just before", what,
+                          run_until(evtsel[e], n, bodies[i], 3, insns - 1),
+                          false);
+                }
+                reached++;
+            }
+        }
+    }
+    check_range("cases", NO_STEP, reached, 200, 1000);
+}
+
 static bool hook_unmask(Frame *f)
 {
     if (f->vector != VEC_NMI) {

@@ -375,23 +375,42 @@ bool x86_pmu_peek(X86CPU *cpu, unsigned counter, uint64_t *value)
     return sum != *value;
 }
 
-/*
- * A lower bound of the units until a counter has counted @n more. CMASK and
- * EDGE only make it take longer.
- */
+/* A lower bound of the units until a counter has counted @n more */
 static int64_t x86_pmu_units_until(X86CPU *cpu, unsigned counter, uint64_t n)
 {
     const PMUConfig *c = &cpu->pmu->config[counter];
+    const X86PMURun *run = &cpu->pmu->run[counter];
+    unsigned parts = x86_pmu_event_parts(cpu, c->event);
+    unsigned cycle = 4 * cpu->pmu->width;
+    uint64_t now, have, want;
+    int64_t units = 1;
 
     if (c->cmask && c->inv) {
-        return x86_pmu_units_of(cpu, 4 * cpu->pmu->width * (n - 1));
+        return x86_pmu_units_of(cpu, cycle * (n - 1));
     }
-    if (c->cmask || c->edge) {
-        /* The fraction since the start is not known: it may be nearly 1 */
-        return x86_pmu_event_units(cpu, c->event, n,
-                                   x86_pmu_event_parts(cpu, c->event) - 1);
+    if (!c->cmask && !c->edge) {
+        return x86_pmu_event_units(cpu, c->event, n, run->rest);
     }
-    return x86_pmu_event_units(cpu, c->event, n, cpu->pmu->run[counter].rest);
+    /* So many cycles since the start, and as many times CMASK events */
+    want = run->got + n;
+    if (c->edge) {
+        want = 2 * want - 1;
+    }
+    now = x86_pmu_event_sum(cpu, x86_pmu_cycles, c->domains) - run->cycles;
+    if (want * cycle > now) {
+        units = x86_pmu_units_of(cpu, want * cycle - now);
+    }
+    now = x86_pmu_event_sum(cpu, c->event, c->domains);
+    have = now > run->event ? (now - run->event) / parts : 0;
+    want *= MAX(c->cmask, 1);
+    if (want > have) {
+        int64_t more = x86_pmu_event_units(cpu, c->event,
+                                           MIN(want - have, cpu->pmu->mask),
+                                           parts - 1);
+
+        units = MAX(units, more);
+    }
+    return units;
 }
 
 /* Set all deadlines, from values that are up to date */

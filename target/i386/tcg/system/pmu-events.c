@@ -1035,6 +1035,120 @@ static bool x86_pmu_event_is_zero(X86CPU *cpu, const PMUEvent *e)
     }
 }
 
+/* The least quarters of a slot of an instruction that adds to a lane */
+static unsigned x86_pmu_least_price(X86CPU *cpu, unsigned lane)
+{
+    unsigned cycle = 4 * cpu->pmu->width;
+
+    switch (lane) {
+    case X86_COUNT_FAR:
+        return X86_PRICE_CLEAR * cycle;
+    case X86_COUNT_DIVIDES:
+        return X86_COUNT_INSN_SLOTS + X86_PRICE_DIVIDE * cycle;
+    case X86_COUNT_PAUSES:
+        return X86_COUNT_INSN_SLOTS + X86_PRICE_PAUSE * cycle;
+    default:
+        return X86_COUNT_INSN_SLOTS;
+    }
+}
+
+/* The most parts of a formula that a load adds; 0: other things add to it */
+static unsigned x86_pmu_parts_of_load(X86CPU *cpu, unsigned formula)
+{
+    if (cpu->pmu->model == X86_PMU_PRECISE) {
+        return 0;                   /* misses do */
+    }
+    switch (formula) {
+    case LLC_MISSES:
+    case DTLB_WALKS:
+        return 1;
+    case DTLB_HITS:
+        return 3;
+    case LLC_HITS:
+        return 4;
+    case LLC_REFS:
+    case BUFFERS_FULL:
+        return 5;
+    case L1D_HITS:
+        return 64;
+    default:
+        return 0;
+    }
+}
+
+/* The most parts of a formula that a quarter of a slot is; 0: not known */
+static unsigned x86_pmu_parts_of_quarter(X86CPU *cpu, unsigned formula)
+{
+    X86PMUModel model = cpu->pmu->model;
+
+    switch (formula) {
+    case CYCLES_L1D_MISS:
+    case DTLB_CYCLES:
+        return model == X86_PMU_PRECISE ? 0 : 3;
+    case CYCLES_LLC_MISS:
+        return model == X86_PMU_PRECISE ? 0 : 2;
+    case CYCLES_RETIRING ... CYCLES_CORE:
+    case CYCLES_RECOVERY ... CYCLES_HEAVY:
+    case HEAVY_SWITCHES:
+    case BACLEARS:
+    case CODE_MISSES:
+    case MACHINE_CLEARS:
+        return 1;
+    case UOPS_DECODER:
+    case CYCLES_DECODER_ANY:
+    case CYCLES_DECODER_OK:
+        return DECODER_SHARE;
+    case UOPS_DSB:
+    case CYCLES_DSB_ANY:
+    case CYCLES_DSB_OK:
+        return SHARES - DECODER_SHARE;
+    case MISPREDICTED ... MISPREDICTED_TAKEN:
+        return model == X86_PMU_PINNED;
+    default:
+        return 0;
+    }
+}
+
+static int64_t x86_pmu_formula_units(X86CPU *cpu, const PMUEvent *e,
+                                     uint64_t n, uint64_t rest)
+{
+    /* Shares of slots are rounded, and a formula adds up to four of them. */
+    const unsigned rounding = 4;
+    uint64_t parts = x86_pmu_event_parts(cpu, e) * n - rest;
+    unsigned most;
+
+    switch (e->index) {
+    case CYCLES_DIVIDE:
+        return DIV_ROUND_UP(n, X86_PRICE_DIVIDE) *
+               x86_pmu_least_price(cpu, X86_COUNT_DIVIDES);
+    case CYCLES_PAUSE:
+        return DIV_ROUND_UP(n, X86_PRICE_PAUSE) *
+               x86_pmu_least_price(cpu, X86_COUNT_PAUSES);
+    case COND_NOT_TAKEN:
+    case TAKEN:
+        return n * X86_COUNT_BRANCH_SLOTS;
+    case MEMORY_INSNS:
+        return n * X86_COUNT_INSN_SLOTS / 2;
+    case DECODED_INSNS:
+        return parts / DECODER_SHARE * X86_COUNT_INSN_SLOTS;
+    case MISPREDICTED ... MISPREDICTED_TAKEN:
+        if (cpu->pmu->model == X86_PMU_STATIC) {
+            return parts * X86_COUNT_BRANCH_SLOTS;
+        }
+        break;
+    }
+    most = x86_pmu_parts_of_load(cpu, e->index);
+    if (most) {
+        return parts * X86_COUNT_INSN_SLOTS / most;
+    }
+    most = x86_pmu_parts_of_quarter(cpu, e->index);
+    if (most) {
+        return x86_pmu_units_of(cpu, MAX(parts / most, rounding) - rounding);
+    }
+    /* A quarter that the precise model adds is at most one of the others. */
+    return x86_pmu_units_of(cpu, n - 1);
+}
+
 int64_t x86_pmu_event_units(X86CPU *cpu, const PMUEvent *e, uint64_t n,
                             uint64_t rest)
 {
@@ -1044,9 +1158,10 @@ int64_t x86_pmu_event_units(X86CPU *cpu, const PMUEvent *e, uint64_t n,
     }
     switch (e->source) {
     case SOURCE_TOTAL:
-        return n * X86_COUNT_INSN_SLOTS;
+        return n * x86_pmu_least_price(cpu, e->index);
     case SOURCE_BRANCH:
-        return n * X86_COUNT_BRANCH_SLOTS;
+        return n * MAX(X86_COUNT_BRANCH_SLOTS,
+                       x86_pmu_least_price(cpu, e->index));
     case SOURCE_FP:
         /* An instruction counts once or twice */
         return n * X86_COUNT_INSN_SLOTS / 2;
@@ -1055,11 +1170,6 @@ int64_t x86_pmu_event_units(X86CPU *cpu, const PMUEvent *e, uint64_t n,
     case SOURCE_CATEGORY:
         return x86_pmu_units_of(cpu, x86_pmu_event_parts(cpu, e) * n - rest);
     default:
-        /*
-         * For each quarter of a slot, of itself or that the precise model
-         * adds, it is at most one, and another from a share that was nearly
-         * full.
-         */
-        return x86_pmu_units_of(cpu, n - 1);
+        return x86_pmu_formula_units(cpu, e, n, rest);
     }
 }
