@@ -451,36 +451,37 @@ void insn_count_diverted(CPUState *cpu)
     }
 }
 
-/* For each n, what the first n instructions of @tb add to the words */
-static void insn_count_sums_of_tb(CPUState *cpu, TranslationBlock *tb,
-                                  uint64_t (*sum)[INSN_COUNT_WORDS])
+/*
+ * For each of the first @n instructions of @tb, what it and those behind it add
+ * to the words
+ */
+static void insn_count_decode_tb(CPUState *cpu, TranslationBlock *tb,
+                                 unsigned n, uint64_t (*rest)[INSN_COUNT_WORDS])
 {
     const uint8_t *p = tb->tc.ptr + tb->tc.size;
-    uint64_t all[INSN_COUNT_WORDS] = { }, ahead[INSN_COUNT_WORDS] = { };
+    uint64_t ahead[INSN_COUNT_WORDS] = { };
     unsigned i, j;
 
-    for (i = 0; i < tb->icount; i++) {
+    for (i = 0; i < n; i++) {
         for (j = 0; j < insn_count_ops(cpu)->start_words; j++) {
             decode_sleb128(&p);
         }
         insn_count_decode(tb, &p, ahead);
         decode_sleb128(&p);
-        if (i == 0) {
-            memcpy(all, ahead, sizeof(all));
-        }
-        for (j = 0; j < INSN_COUNT_WORDS; j++) {
-            sum[i][j] = all[j] - ahead[j];
-        }
+        memcpy(rest[i], ahead, sizeof(ahead));
     }
-    memcpy(sum[tb->icount], all, sizeof(all));
 }
 
-/* Does a deadline matter within instructions of @tb that add @sum? */
+/*
+ * Does a deadline matter within the first instructions of @tb? @all is what all
+ * of its instructions add to the words, and @rest what the others do.
+ */
 static bool insn_count_reaches(CPUState *cpu, TranslationBlock *tb,
-                               const uint64_t *sum, bool loose)
+                               const uint64_t *all, const uint64_t *rest,
+                               bool loose)
 {
     const InsnCountOps *ops = insn_count_ops(cpu);
-    int64_t units = -insn_count_units(sum[0]);
+    int64_t units = -insn_count_units(all[0] - rest[0]);
     uint64_t lanes[INSN_COUNT_LANES];
     unsigned i;
 
@@ -492,7 +493,8 @@ static bool insn_count_reaches(CPUState *cpu, TranslationBlock *tb,
         const InsnCountLane *l = &ops->lane[i];
 
         lanes[i] = i == ops->units_lane
-                   ? units : extract64(sum[l->word], l->shift, l->bits);
+                   ? units : extract64(all[l->word] - rest[l->word],
+                                       l->shift, l->bits);
     }
     return ops->reaches(cpu, tb->count_domain, lanes, loose);
 }
@@ -506,7 +508,9 @@ static unsigned insn_count_insns_until_deadline(CPUState *cpu,
                                                 int64_t *units)
 {
     CPUInsnCount *c = insn_count_state(cpu);
-    g_autofree uint64_t (*sum)[INSN_COUNT_WORDS] = NULL;
+    uint64_t all[1][INSN_COUNT_WORDS];
+    static const uint64_t none[INSN_COUNT_WORDS];
+    g_autofree uint64_t (*rest)[INSN_COUNT_WORDS] = NULL;
     unsigned before = 0, reached = tb->icount;
 
     *units = tb->count_units;
@@ -515,23 +519,28 @@ static unsigned insn_count_insns_until_deadline(CPUState *cpu,
         tb->count_units) {
         return 0;
     }
-    sum = g_malloc_n(tb->icount + 1, sizeof(*sum));
-    insn_count_sums_of_tb(cpu, tb, sum);
+    insn_count_decode_tb(cpu, tb, 1, all);
+    if (!insn_count_reaches(cpu, tb, all[0], none, true)) {
+        return 0;               /* as most often, if the event is rare */
+    }
+    rest = g_malloc0_n(tb->icount + 1, sizeof(*rest));
+    insn_count_decode_tb(cpu, tb, tb->icount, rest);
 
     /*
      * A deadline that is loose waits until just before the last instruction,
      * a branch as a rule. The two parts are the same for every such deadline
      * and are reused, unlike parts that are cut anywhere.
      */
-    if (reached > 1 && insn_count_reaches(cpu, tb, sum[reached - 1], true)) {
+    if (reached > 1 &&
+        insn_count_reaches(cpu, tb, rest[0], rest[reached - 1], true)) {
         reached--;
-    } else if (!insn_count_reaches(cpu, tb, sum[reached], false)) {
+    } else if (!insn_count_reaches(cpu, tb, rest[0], none, false)) {
         return 0;
     }
     while (reached - before > 1) {
         unsigned n = (before + reached) / 2;
 
-        if (insn_count_reaches(cpu, tb, sum[n], false)) {
+        if (insn_count_reaches(cpu, tb, rest[0], rest[n], false)) {
             reached = n;
         } else {
             before = n;
@@ -541,7 +550,7 @@ static unsigned insn_count_insns_until_deadline(CPUState *cpu,
         /* The block as it is, with its units and no more, ends there */
         return 0;
     }
-    *units = 1 - insn_count_units(sum[reached - 1][0]);
+    *units = 1 - insn_count_units(rest[0][0] - rest[reached - 1][0]);
     return reached;
 }
 
