@@ -50,8 +50,8 @@ class Module(unittest.TestCase):
         self.assertEqual({str(p.relative_to(scratch)): p.read_text()
                           for p in scratch.rglob('*') if p.is_file() and p.name != '.source'},
                          {'Kbuild': 'obj-m := new.o\n', 'new.c': 'int b;\n', 'lib/x.h': '\n',
-                          'more.S': '\n', 'table.inc': '1,\n', 'x.dat': 'x', 'new.o': 'built', 'new.mod.c': 'made',
-                          '.module-common.c': 'made'})
+                          'more.S': '\n', 'table.inc': '1,\n', 'x.dat': 'x', 'new.o': 'built',
+                          'new.mod.c': 'made', '.module-common.c': 'made'})
         self.assertEqual((scratch / 'lib/x.h').stat().st_mtime, 1)
         (source / 'more.S').unlink()
         module.copy_sources(source, scratch, 'tree')

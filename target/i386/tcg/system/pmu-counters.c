@@ -380,8 +380,7 @@ static int64_t x86_pmu_units_until(X86CPU *cpu, unsigned counter, uint64_t n)
 {
     const PMUConfig *c = &cpu->pmu->config[counter];
     const X86PMURun *run = &cpu->pmu->run[counter];
-    unsigned parts = x86_pmu_event_parts(cpu, c->event);
-    unsigned cycle = 4 * cpu->pmu->width;
+    unsigned cycle = 4 * cpu->pmu->width, parts;
     uint64_t now, have, want;
     int64_t units = 1;
 
@@ -401,6 +400,7 @@ static int64_t x86_pmu_units_until(X86CPU *cpu, unsigned counter, uint64_t n)
         units = x86_pmu_units_of(cpu, want * cycle - now);
     }
     now = x86_pmu_event_sum(cpu, c->event, c->domains);
+    parts = x86_pmu_event_parts(cpu, c->event);
     have = now > run->event ? (now - run->event) / parts : 0;
     want *= MAX(c->cmask, 1);
     if (want > have) {

@@ -1109,6 +1109,7 @@ static unsigned x86_pmu_parts_of_quarter(X86CPU *cpu, unsigned formula)
     }
 }
 
+/* x86_pmu_event_units() of a formula */
 static int64_t x86_pmu_formula_units(X86CPU *cpu, const PMUEvent *e,
                                      uint64_t n, uint64_t rest)
 {
@@ -1145,7 +1146,10 @@ static int64_t x86_pmu_formula_units(X86CPU *cpu, const PMUEvent *e,
     if (most) {
         return x86_pmu_units_of(cpu, MAX(parts / most, rounding) - rounding);
     }
-    /* A quarter that the precise model adds is at most one of the others. */
+    /*
+     * For each quarter of a slot, of itself or that the precise model adds, it
+     * is at most one, and another from a share that was nearly full.
+     */
     return x86_pmu_units_of(cpu, n - 1);
 }
 
@@ -1159,7 +1163,7 @@ int64_t x86_pmu_event_units(X86CPU *cpu, const PMUEvent *e, uint64_t n,
     switch (e->source) {
     case SOURCE_TOTAL:
         return n * x86_pmu_least_price(cpu, e->index);
-    case SOURCE_BRANCH:
+    case SOURCE_BRANCH:         /* FAR branches have a price of their own */
         return n * MAX(X86_COUNT_BRANCH_SLOTS,
                        x86_pmu_least_price(cpu, e->index));
     case SOURCE_FP:
