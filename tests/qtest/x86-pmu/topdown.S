@@ -560,6 +560,18 @@ BODY td_mixed
     .endr
     ret
 
+/* As many branches as there can be, none of them taken, and loads */
+BODY td_dense
+    xor     %eax, %eax
+    .rept   64
+    jnz     1f
+1:
+    .endr
+    .rept   16
+    mov     td_data(%rip), %eax
+    .endr
+    ret
+
 BODY td_syscalls
     .rept   3
     mov     td_data(%rip), %eax

@@ -2625,7 +2625,7 @@ static void case_td_bounds(void)
     };
     static const unsigned counts[] = { 1, 2, 9, 31 };
     static void (*const bodies[])(void) = {
-        body_td_expensive, body_td_mixed, body_loop_jnz,
+        body_td_expensive, body_td_mixed, body_td_dense, body_loop_jnz,
     };
     unsigned e, i, j, reached = 0;
 
