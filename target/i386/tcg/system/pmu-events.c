@@ -1052,25 +1052,21 @@ static unsigned x86_pmu_least_price(X86CPU *cpu, unsigned lane)
     }
 }
 
-/* The most parts of a formula that a load adds; 0: other things add to it */
+/* The parts of a formula that a load adds; 0: other things add to it */
 static unsigned x86_pmu_parts_of_load(X86CPU *cpu, unsigned formula)
 {
+    static const uint64_t none[X86_COUNT_TOTALS];
+    static const uint64_t load[X86_COUNT_TOTALS] = { [X86_COUNT_LOADS] = 1 };
+
     if (cpu->pmu->model == X86_PMU_PRECISE) {
         return 0;                   /* misses do */
     }
     switch (formula) {
-    case LLC_MISSES:
-    case DTLB_WALKS:
-        return 1;
+    case LLC_REFS ... L1D_HITS:
     case DTLB_HITS:
-        return 3;
-    case LLC_HITS:
-        return 4;
-    case LLC_REFS:
-    case BUFFERS_FULL:
-        return 5;
-    case L1D_HITS:
-        return 64;
+    case DTLB_WALKS:
+        return x86_pmu_formula(cpu, formula, X86_COUNT_KERNEL, load) -
+               x86_pmu_formula(cpu, formula, X86_COUNT_KERNEL, none);
     default:
         return 0;
     }
