@@ -68,7 +68,8 @@ class Arguments(unittest.TestCase):
                      'boot arm --share guest --share scripts',
                      'boot arm --kernel x --release sid', 'boot arm --kernel x --kernel-flavour rt',
                      'boot arm --kernel-flavour a/b', 'module arm guest/drivers/hisi_pmcu --kernel '
-                     'x --release sid', 'boot arm --modprobe a/b', 'boot power --repeatable', 'boot arm --snapshot --gdb',
+                     'x --release sid', 'boot arm --modprobe a/b', 'boot power --repeatable',
+                     'boot arm --shell', 'boot arm --snapshot --gdb',
                      'boot arm --symbols', 'boot arm --gdb --symbols --kernel x',
                      'boot arm --with A', 'boot arm --with vim-', 'boot arm --smp=2 --ker x'):
             if args.startswith('boot arm -'):       # or it would stop for want of a terminal

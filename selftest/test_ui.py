@@ -164,6 +164,15 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             else:
                 self.assertEqual((done.returncode, done.stderr), (status, ''), statement)
 
+    def test_cache(self):
+        """a relative XDG_CACHE_HOME is the same folder for jobs that run elsewhere"""
+        done = subprocess.run(
+            [*PYTHON, '-c', f'import sys; sys.path.append("{ROOT}/scripts"); import os, ui; '
+             'print(ui.CACHE, os.environ["XDG_CACHE_HOME"])'], cwd=self.top,
+            env=dict(os.environ, XDG_CACHE_HOME='here'), capture_output=True, text=True)
+        top = os.path.realpath(self.top)
+        self.assertEqual(done.stdout.split(), [f'{top}/here/qemu-pmu', f'{top}/here'], done.stderr)
+
     def test_pipe(self):
         """a reader that has gone away is no error message"""
         done = subprocess.run(['sh', '-c', '"$@" | true', 'sh', *PYTHON, ROOT / 'scripts/pmu.py',
