@@ -32,7 +32,7 @@ PATCHED = {
     'pmu_count': 'a struct of ours', 'pmu_counters': 'property', 'pmcu': 'property',
     'imc': 'property, or a pointer to a struct of ours', 'sections': 'of the TLB',
     'pmu_op_cycles': 'used between pmu_op_start() and pmu_op_finish() only',
-    'pmu_load': 'pointer into X86PMUPrecise, which is empty then',
+    'pmu_lookup': 'a struct of ours',
 }
 
 

@@ -10,6 +10,8 @@
 #ifndef I386_TCG_PMU_OPTIONS_H
 #define I386_TCG_PMU_OPTIONS_H
 
+#include "pmu-precise.h"
+
 #define PERF_CAP_TOPDOWN                (1ULL << 15)
 
 #define MSR_IA32_DEBUGCTL               0x1d9

@@ -3,8 +3,9 @@
  *
  * Code that is translated for a CPU with pmu-model=precise, and that counts,
  * looks up each line of code that it enters, the outcome of each conditional
- * branch, and where each return goes; that is in count.c.inc. What misses
- * there goes to helpers, in system/pmu-precise.c.
+ * branch, and where each return goes; that is in count.c.inc. A line that
+ * misses goes to a helper, in system/pmu-precise.c. Branches that are
+ * mispredicted are added up, and priced whenever the PMU is looked at.
  *
  * Loads can be in the middle of an instruction, where there can be neither a
  * branch nor a cheap call. The addresses of those that the translator can see
@@ -56,8 +57,9 @@
 #define X86_PMU_LOADS_MANY  (X86_PMU_LOADS_SIZE - 512 * sizeof(uint64_t))
 
 /*
- * X86CPU.pmu_load is where the next address goes. In its bit 0 is whether those
- * that are there are of CPL > 0: a block of the other privilege looks them up.
+ * X86PMULookup.load is where the next address goes. In its bit 0 is whether
+ * those that are there are of CPL > 0: a block of the other privilege looks
+ * them up.
  */
 #define X86_PMU_LOADS_USER  1
 
@@ -81,15 +83,37 @@ typedef struct X86PMUTLB {
 } X86PMUTLB;
 
 /**
- * X86PMUPrecise: what the CPU remembers
- * @history: outcomes of conditional branches, the last one in bit 0
- * @l1i: addresses of lines
+ * X86PMULookup: what translated code reads and writes: in X86CPU, so that it
+ *               gets there without a pointer
  * @gshare: counters from 0 to 3, as so many ones; from 2 on, predict taken
+ * @returns: stack of return addresses
+ * @missed: mispredicted branches that are not yet in X86PMU.missed: at CPL 0,
+ *          and at CPL > 0 (not migrated: none are left at a save)
+ * @load: where the next address of a load goes, in X86PMUPrecise.loads (not
+ *        migrated: all are looked up before a save)
+ * @history: outcomes of conditional branches, the last one in bit 0
+ * @top: where the next one goes in @returns
+ * @l1i: addresses of lines
+ *
+ * In this order, what is written often and what is read soon after that do not
+ * alias in the host's CPU, see INSN_COUNT_WORD_AT().
+ */
+typedef struct X86PMULookup {
+    uint8_t gshare[X86_PMU_GSHARE];
+    uint64_t returns[X86_PMU_RETURNS];
+    uint64_t missed[2][PMU_MISSED_KINDS];
+    uintptr_t load;
+    uint32_t history;
+    uint8_t top;
+    uint64_t l1i[X86_PMU_L1_LINES];
+} X86PMULookup;
+
+/**
+ * X86PMUPrecise: what the CPU remembers besides
  * @l1d, @llc: line numbers plus 1
  * @code, @data: TLBs
  * @target: of the last time, of indirect branches
- * @returns: stack of return addresses, @top is where the next one goes
- * @loads: addresses of one privilege, up to X86CPU.pmu_load (not migrated:
+ * @loads: addresses of one privilege, up to X86PMULookup.load (not migrated:
  *         looked up before)
  * @lost: quarters of a slot that misses have cost (not migrated, like the
  *        next three: they only predict deadlines)
@@ -97,18 +121,10 @@ typedef struct X86PMUTLB {
  * @window_lost: @lost then (not migrated)
  * @cost: quarters for each of the accelerator's units of late, rounded up; 0 if
  *        not yet known (not migrated)
- *
- * What translated code looks up comes first, where offsets are short. It gets
- * to @loads by X86CPU.pmu_load.
  */
 typedef struct X86PMUPrecise {
-    uint32_t history;
-    uint64_t l1i[X86_PMU_L1_LINES];
-    uint8_t gshare[X86_PMU_GSHARE];
     uint64_t l1d[X86_PMU_L1_LINES];
     uint64_t target[X86_PMU_TARGETS];
-    uint64_t returns[X86_PMU_RETURNS];
-    uint8_t top;
     uint64_t loads[X86_PMU_LOADS] QEMU_ALIGNED(X86_PMU_LOADS_SIZE);
     uint64_t llc[X86_PMU_LLC_LINES];
     X86PMUTLB code;

@@ -30,13 +30,17 @@
  * PMUShadow: what a look at the counters would change
  * @total: the totals, to which the precise model adds
  * @precise: the precise model, if the CPU has one...
- * @load: ...and how far its loads are
+ * @load: ...how far its loads are...
+ * @missed: ...its mispredicted branches...
+ * @new_missed: ...and those since the last drain
  */
 typedef struct PMUShadow {
     uint64_t total[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
     X86PMUTopDown topdown;
     X86PMUPrecise *precise;
     uintptr_t load;
+    uint64_t missed[X86_COUNT_DOMAINS][PMU_MISSED_KINDS];
+    uint64_t new_missed[X86_COUNT_DOMAINS][PMU_MISSED_KINDS];
     uint64_t ctrl;
     uint64_t status;
     bool irq_pending;
@@ -53,7 +57,9 @@ static void pmu_info_begin(X86CPU *cpu, PMUShadow *s)
     s->precise = NULL;
     if (cpu->pmu_precise) {
         s->precise = g_memdup2(cpu->pmu_precise, sizeof(*s->precise));
-        s->load = cpu->pmu_load;
+        s->load = cpu->pmu_lookup.load;
+        memcpy(s->missed, cpu->pmu->missed, sizeof(s->missed));
+        memcpy(s->new_missed, cpu->pmu_lookup.missed, sizeof(s->new_missed));
         x86_pmu_precise_drain(cpu);
     }
 }
@@ -67,7 +73,9 @@ static void pmu_info_end(X86CPU *cpu, PMUShadow *s)
     cpu->pmu->irq_pending = s->irq_pending;
     if (s->precise) {
         memcpy(cpu->pmu_precise, s->precise, sizeof(*s->precise));
-        cpu->pmu_load = s->load;
+        cpu->pmu_lookup.load = s->load;
+        memcpy(cpu->pmu->missed, s->missed, sizeof(s->missed));
+        memcpy(cpu->pmu_lookup.missed, s->new_missed, sizeof(s->new_missed));
         g_free(s->precise);
     }
 }

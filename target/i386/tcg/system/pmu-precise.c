@@ -32,8 +32,9 @@ void x86_pmu_precise_reset(X86CPU *cpu)
     X86PMUPrecise *p = cpu->pmu_precise;
 
     memset(p, 0, sizeof(*p));
-    memset(p->l1i, -1, sizeof(p->l1i));
-    cpu->pmu_load = (uintptr_t)p->loads;
+    memset(&cpu->pmu_lookup, 0, sizeof(cpu->pmu_lookup));
+    memset(cpu->pmu_lookup.l1i, -1, sizeof(cpu->pmu_lookup.l1i));
+    cpu->pmu_lookup.load = (uintptr_t)p->loads;
 }
 
 static unsigned precise_domain(CPUX86State *env)
@@ -78,18 +79,6 @@ int64_t x86_pmu_precise_units(X86CPU *cpu, uint64_t quarters)
     return MIN(MAX(units, 1), MOST);
 }
 
-void helper_pmu_mispredict(CPUX86State *env, uint32_t kind)
-{
-    X86CPU *cpu = env_archcpu(env);
-    unsigned domain = precise_domain(env);
-    uint64_t *total = cpu->insn_count.total[domain];
-
-    total[X86_COUNT_MISPREDICT] += precise_lose(cpu, domain,
-                                                X86_PRICE_MISPREDICT);
-    total[X86_COUNT_FETCH_LAT] += precise_lose(cpu, domain, X86_PRICE_RESTEER);
-    cpu->pmu->missed[domain][kind]++;
-}
-
 /*
  * Look up the page of an address that missed the first level of a cache. Add to
  * @hits if it is in the second level of @tlb only, to @walks if in none.
@@ -116,19 +105,20 @@ void helper_pmu_fetch_miss(CPUX86State *env, uint64_t at)
     unsigned domain = precise_domain(env);
     uint64_t *total = cpu->insn_count.total[domain];
 
-    p->l1i[line % X86_PMU_L1_LINES] = line << X86_PMU_LINE_BITS;
+    cpu->pmu_lookup.l1i[line % X86_PMU_L1_LINES] = line << X86_PMU_LINE_BITS;
     precise_translate(&p->code, at, &total[X86_COUNT_ITLB_HIT],
                       &total[X86_COUNT_ITLB_WALK]);
     total[X86_COUNT_FETCH_LAT] += precise_lose(cpu, domain, X86_PRICE_L1_MISS);
 }
 
-void x86_pmu_precise_drain(X86CPU *cpu)
+/* Look up the loads that are written down */
+static void precise_drain_loads(X86CPU *cpu)
 {
     X86PMUPrecise *p = cpu->pmu_precise;
-    uintptr_t user = cpu->pmu_load & X86_PMU_LOADS_USER;
+    uintptr_t user = cpu->pmu_lookup.load & X86_PMU_LOADS_USER;
     unsigned domain = user ? X86_COUNT_USER : X86_COUNT_KERNEL;
     uint64_t *total = cpu->insn_count.total[domain];
-    const uint64_t *load, *end = (uint64_t *)(cpu->pmu_load - user);
+    const uint64_t *load, *end = (uint64_t *)(cpu->pmu_lookup.load - user);
     uint64_t *miss = p->loads;
     unsigned refs, lost = 0;
 
@@ -159,7 +149,37 @@ void x86_pmu_precise_drain(X86CPU *cpu)
     total[X86_COUNT_LLC_MISS] += lost;
     precise_lose(cpu, domain,
                  refs * X86_PRICE_L1_MISS + lost * X86_PRICE_LLC_MISS);
-    cpu->pmu_load = (uintptr_t)p->loads | user;
+    cpu->pmu_lookup.load = (uintptr_t)p->loads | user;
+}
+
+/* What the branches that were mispredicted have cost */
+static void precise_drain_missed(X86CPU *cpu)
+{
+    unsigned d, kind;
+
+    QEMU_BUILD_BUG_ON(ARRAY_SIZE(cpu->pmu_lookup.missed) != X86_COUNT_DOMAINS);
+
+    for (d = 0; d < X86_COUNT_DOMAINS; d++) {
+        uint64_t *total = cpu->insn_count.total[d];
+        uint64_t *missed = cpu->pmu_lookup.missed[d];
+        uint64_t all = 0;
+
+        for (kind = 0; kind < PMU_MISSED_KINDS; kind++) {
+            all += missed[kind];
+            cpu->pmu->missed[d][kind] += missed[kind];
+            missed[kind] = 0;
+        }
+        total[X86_COUNT_MISPREDICT] +=
+            precise_lose(cpu, d, all * X86_PRICE_MISPREDICT);
+        total[X86_COUNT_FETCH_LAT] +=
+            precise_lose(cpu, d, all * X86_PRICE_RESTEER);
+    }
+}
+
+void x86_pmu_precise_drain(X86CPU *cpu)
+{
+    precise_drain_loads(cpu);
+    precise_drain_missed(cpu);
 }
 
 /* For a block that has no room, or of the other privilege */
@@ -167,19 +187,20 @@ void helper_pmu_drain(CPUX86State *env)
 {
     X86CPU *cpu = env_archcpu(env);
 
-    x86_pmu_precise_drain(cpu);
-    cpu->pmu_load = (uintptr_t)cpu->pmu_precise->loads |
+    precise_drain_loads(cpu);
+    cpu->pmu_lookup.load = (uintptr_t)cpu->pmu_precise->loads |
                     (env->hflags & HF_CPL_MASK ? X86_PMU_LOADS_USER : 0);
 }
 
 void helper_pmu_indirect(CPUX86State *env, target_ulong eip)
 {
-    X86PMUPrecise *p = env_archcpu(env)->pmu_precise;
+    X86CPU *cpu = env_archcpu(env);
+    X86PMUPrecise *p = cpu->pmu_precise;
     uint64_t *target = &p->target[(eip ^ eip / X86_PMU_TARGETS) &
                                   (X86_PMU_TARGETS - 1)];
 
     if (*target != env->eip) {
         *target = env->eip;
-        helper_pmu_mispredict(env, PMU_MISSED_INDIRECT);
+        cpu->pmu_lookup.missed[precise_domain(env)][PMU_MISSED_INDIRECT]++;
     }
 }

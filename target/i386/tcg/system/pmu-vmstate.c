@@ -265,15 +265,15 @@ static int precise_pre_load(void *opaque)
 static int precise_post_load(void *opaque, int version_id)
 {
     X86CPU *cpu = opaque;
-    X86PMUPrecise *p = cpu->pmu_precise;
     unsigned i;
 
-    p->top %= X86_PMU_RETURNS;
+    cpu->pmu_lookup.top %= X86_PMU_RETURNS;
     for (i = 0; i < X86_PMU_GSHARE; i++) {
-        p->gshare[i] &= 7;
+        cpu->pmu_lookup.gshare[i] &= 7;
     }
-    /* All loads were looked up before the save: see x86_pmu_fold() */
-    cpu->pmu_load = (uintptr_t)p->loads;
+    /* Loads and missed branches were drained for the save: x86_pmu_fold() */
+    memset(cpu->pmu_lookup.missed, 0, sizeof(cpu->pmu_lookup.missed));
+    cpu->pmu_lookup.load = (uintptr_t)cpu->pmu_precise->loads;
     return 0;
 }
 
@@ -288,35 +288,45 @@ static const VMStateDescription vmstate_tlb = {
     }
 };
 
-static const VMStateDescription vmstate_precise_state = {
-    .name = "cpu/tcg_pmu/precise/state",
+static const VMStateDescription vmstate_lookup = {
+    .name = "cpu/tcg_pmu/precise/lookup",
     .version_id = 1,
     .minimum_version_id = 1,
     .fields = (const VMStateField[]) {
-        VMSTATE_UINT64_ARRAY(l1i, X86PMUPrecise, X86_PMU_L1_LINES),
+        VMSTATE_UINT64_ARRAY(l1i, X86PMULookup, X86_PMU_L1_LINES),
+        VMSTATE_UINT8_ARRAY(gshare, X86PMULookup, X86_PMU_GSHARE),
+        VMSTATE_UINT32(history, X86PMULookup),
+        VMSTATE_UINT64_ARRAY(returns, X86PMULookup, X86_PMU_RETURNS),
+        VMSTATE_UINT8(top, X86PMULookup),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
+static const VMStateDescription vmstate_precise_state = {
+    .name = "cpu/tcg_pmu/precise/state",
+    .version_id = 2,
+    .minimum_version_id = 2,
+    .fields = (const VMStateField[]) {
         VMSTATE_UINT64_ARRAY(l1d, X86PMUPrecise, X86_PMU_L1_LINES),
         VMSTATE_UINT64_ARRAY(llc, X86PMUPrecise, X86_PMU_LLC_LINES),
         VMSTATE_STRUCT(code, X86PMUPrecise, 1, vmstate_tlb, X86PMUTLB),
         VMSTATE_STRUCT(data, X86PMUPrecise, 1, vmstate_tlb, X86PMUTLB),
-        VMSTATE_UINT8_ARRAY(gshare, X86PMUPrecise, X86_PMU_GSHARE),
-        VMSTATE_UINT32(history, X86PMUPrecise),
         VMSTATE_UINT64_ARRAY(target, X86PMUPrecise, X86_PMU_TARGETS),
-        VMSTATE_UINT64_ARRAY(returns, X86PMUPrecise, X86_PMU_RETURNS),
-        VMSTATE_UINT8(top, X86PMUPrecise),
         VMSTATE_END_OF_LIST()
     }
 };
 
 static const VMStateDescription vmstate_precise = {
     .name = "cpu/tcg_pmu/precise",
-    .version_id = 1,
-    .minimum_version_id = 1,
+    .version_id = 2,
+    .minimum_version_id = 2,
     .needed = precise_needed,
     .pre_load = precise_pre_load,
     .post_load = precise_post_load,
     .fields = (const VMStateField[]) {
         VMSTATE_STRUCT_POINTER(pmu_precise, X86CPU, vmstate_precise_state,
                                X86PMUPrecise),
+        VMSTATE_STRUCT(pmu_lookup, X86CPU, 1, vmstate_lookup, X86PMULookup),
         VMSTATE_END_OF_LIST()
     }
 };
