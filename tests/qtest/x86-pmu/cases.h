@@ -194,7 +194,8 @@
     X(tdp_indirect, "precise/indirect-jumps", CASE_PRECISE)                 \
     X(tdp_skid, "precise/one-pmi", CASE_PRECISE)                            \
     X(tdp_sum, "precise/leaves-add-up", CASE_PRECISE)                       \
-    X(tdp_kinds, "precise/kinds-of-mispredicts", CASE_PRECISE)
+    X(tdp_kinds, "precise/kinds-of-mispredicts", CASE_PRECISE)              \
+    X(tdp_missed, "precise/privilege-of-mispredicts", CASE_PRECISE)
 
 /*
  * Number of each: the offset in a structure of bytes; 0 is none of them. "all"

@@ -16,6 +16,7 @@
 #define MSR_KERNEL_GS_BASE  0xc0000102
 #define TD_READS            64
 #define TD_LINES            100         /* as in topdown.c */
+#define TD_MISSED           100         /* even; as in topdown.c */
 /* Of the loops that show one category */
 #define TURNS               5000
 
@@ -727,6 +728,29 @@ BODY td_lines
 1:  mov     (%rdi), %eax
     add     $64, %rdi
     dec     %ecx
+    jnz     1b
+    ret
+
+/*
+ * So many times: a jump to another place than the last time, a return to where
+ * no call came from, and a branch that nobody can foresee
+ */
+BODY td_missed
+    mov     $TD_MISSED, %ecx
+    xor     %r8d, %r8d
+    lea     2f(%rip), %r9
+    lea     3f(%rip), %r10
+1:  xchg    %r9, %r10
+    jmp     *%r9
+2:  nop
+3:  lea     4f(%rip), %rax
+    push    %rax
+    ret
+4:  imul    $1103515245, %r8d, %r8d
+    add     $12345, %r8d
+    bt      $13, %r8d
+    jc      5f
+5:  dec     %ecx
     jnz     1b
     ret
 

@@ -2957,6 +2957,7 @@ static void case_td_unplug(void)
 #define LEARN               20
 #define TURNS               5000    /* as in topdown.S */
 #define TD_LINES            100     /* as in topdown.S */
+#define TD_MISSED           100     /* the same */
 
 /* A list of all lines of twice the last level cache, in no order */
 static void make_chase(void)
@@ -3503,6 +3504,36 @@ static void case_tdp_kinds(void)
                     rdmsr(MSR_PMC(0)) * 9 / 10, rdmsr(MSR_PMC(0)));
     }
     context("");
+}
+
+/* Mispredicted branches count, and cost slots, at their own CPL. */
+static void case_tdp_missed(void)
+{
+    uint64_t all, price = (MISPREDICT_CYCLES + RESTEER_CYCLES) * width();
+    int i;
+
+    if (arch() == SKL) {
+        return;
+    }
+    for (i = 0; i <= LEARN; i++) {
+        start(FIXED_OS);
+        program(0, 0x80c5 | EVTSEL_USR);
+        program(1, 0x08c5 | EVTSEL_USR);
+        program(2, EV_BRANCH_MISSES | EVTSEL_USR);
+        program(3, EV_BRANCH_MISSES | EVTSEL_OS);
+        program(4, EV_SLOTS | EVTSEL_USR);
+        user(body_td_missed, 0);
+    }
+    all = rdmsr(MSR_PMC(2));
+    check("jumps", NO_STEP, rdmsr(MSR_PMC(0)), TD_MISSED);
+    check_range("returns", NO_STEP, rdmsr(MSR_PMC(1)), TD_MISSED,
+                TD_MISSED + 1);
+    check_range("all", NO_STEP, all, 2 * TD_MISSED + 1, 4 * TD_MISSED);
+    /* What enters and leaves CPL 3 */
+    check_range("CPL 0", NO_STEP, rdmsr(MSR_PMC(3)), 0, 9);
+    /* The instructions of a turn have 16 slots, and wait for some lines. */
+    check_range("slots", NO_STEP, rdmsr(MSR_PMC(4)), all * price,
+                all * price + 25 * TD_MISSED);
 }
 
 /* What the events say is what METRICS says, for any program. */
