@@ -236,7 +236,12 @@ def cmd_clean(opt):
             ui.use_base(name)           # for the commands that the message names
             refuse_edits(ui.BUILD, '--force')
         ui.use_base(opt.qemu_base if opt.qemu_base != next(iter(bases())) else '')
-    for folder in [ui.BUILD] + [ui.CACHE] * opt.downloads:
+    folders = [ui.BUILD] + [ui.CACHE] * opt.downloads
+    for path in (ui.HOME / 'lock', *(path for folder in folders for path in folder.rglob('*lock'))):
+        if path.is_file() and not ui.try_lock(path):
+            raise ui.Fail(f'another pmu is busy in {ui.show(path.parent)}',
+                          'wait for it, or stop it')
+    for folder in folders:
         if folder.exists():
             print(f'removing {ui.show(folder)}', flush=True)
             shutil.rmtree(folder)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The command line: help everywhere, one line for each mistake, never a traceback."""
 
+import fcntl
 import os
 import re
 import subprocess
@@ -215,12 +216,19 @@ class Trouble(TreeTest):
             self.assertTrue(os.path.exists(f'{folder}/build/qemu/src/hw/misc/new.c'))
 
     def test_clean(self):
-        """clean keeps edits that were not exported, unless it is told to drop them"""
+        """clean keeps edits that were not exported, unless it is told so, and what others use"""
         self.prepare()
         write(self.src, {'VERSION': 'my edit\n'})
         one_line(self, self.project.pmu('clean'), 1, 'VERSION first', '--force')
         self.assertEqual((self.src / 'VERSION').read_text(), 'my edit\n')
         write(self.project.cache, {'qemu-pmu/kept': ''})
+        for lock in 'build/lock', 'build/guests/mine.lock', 'cache/qemu-pmu/lock':
+            write(self.project.top, {lock: ''})
+            with open(self.project.top / lock, 'a', encoding='ascii') as held:
+                fcntl.flock(held, fcntl.LOCK_EX)
+                one_line(self, self.project.pmu('clean', '--force', '--downloads'), 1,
+                         f'{lock.rpartition("/")[0]}', 'is busy', 'stop it')
+        self.assertTrue(self.src.exists())
         self.assertEqual(self.project.pmu('clean', '--force').returncode, 0)
         self.assertFalse(self.project.build.exists())
         self.assertTrue((self.project.cache / 'qemu-pmu/kept').exists())
