@@ -218,6 +218,7 @@ void translator_count_here_i64(const DisasContextBase *db, unsigned word,
                                TCGv_i64 lanes)
 {
     if (translator_counts_lanes(db, word)) {
+        db->tb->count_words |= 1 << word;
         insn_count_gen_add_i64(db, insn_count_at(db, word), lanes, NULL, NULL);
     }
 }
@@ -262,6 +263,7 @@ void translator_insns_again(const DisasContextBase *db, int n)
 void insn_count_block_begin(const DisasContextBase *db)
 {
     db->tb->count_domain = 0;
+    db->tb->count_words = 0;
     db->tb->count_units = 0;
     if (translator_counts(db)) {
         if (!gen) {
@@ -352,6 +354,7 @@ void insn_count_block_end(const DisasContextBase *db)
             tcg_op_remove(tcg_ctx, QTAILQ_NEXT(add, link));
             tcg_op_remove(tcg_ctx, add);
         } else {
+            db->tb->count_words |= 1 << i;
             insn_count_set_addend(db, add, i, sum);
         }
     }

@@ -185,6 +185,7 @@ static void insn_count_fold_words(CPUState *cpu, unsigned domain,
     seqlock_write_end(&c->seq);
 
     insn_count_use_due(c, c->due, domain, used);
+    c->due_any -= used;
 }
 
 void insn_count_sync(CPUState *cpu, uintptr_t ra)
@@ -554,34 +555,63 @@ static unsigned insn_count_insns_until_deadline(CPUState *cpu,
     return reached;
 }
 
+/*
+ * Does the block bring no deadline nearer, but one that is far? Then give it
+ * the units that it needs more than the @left ones, if the lanes have room for
+ * what it counts.
+ */
+static bool insn_count_pass(CPUState *cpu, TranslationBlock *tb, int64_t left)
+{
+    const InsnCountOps *ops = insn_count_ops(cpu);
+    CPUInsnCount *c = insn_count_state(cpu);
+    int64_t more = tb->count_units - left, all = more;
+    unsigned i;
+
+    /* No more than this can be used until the words are folded again */
+    for (i = 0; i < ops->domains; i++) {
+        all += c->budget[i];
+    }
+    if (!ops->reaches || (tb->count_words & c->due_words) ||
+        all >= c->due_any || c->counted != c->wanted ||
+        (tb_cflags(tb) & CF_COUNT_MASK) ||
+        c->budget[tb->count_domain] + more >
+        (c->limit ?: INSN_COUNT_MAX_UNITS)) {
+        return false;
+    }
+    c->excess = true;
+    insn_count_add_budget(cpu, tb->count_domain, more);
+    return true;
+}
+
 InsnCountRefusal insn_count_refused(CPUState *cpu, TranslationBlock *tb)
 {
     CPUInsnCount *c;
     unsigned insns;
-    int64_t units;
+    int64_t units, left;
 
     if (!(tb_cflags(tb) & CF_INSN_COUNT)) {
         return INSN_COUNT_NOT_REFUSED;
     }
     c = insn_count_state(cpu);
-    if (insn_count_units(insn_count_get(cpu, tb->count_domain, 0)) >=
-        tb->count_units) {
+    left = insn_count_units(insn_count_get(cpu, tb->count_domain, 0));
+    if (left >= tb->count_units) {
         return INSN_COUNT_NOT_REFUSED;
     }
-
-    insn_count_check_deadlines(cpu, 1 << tb->count_domain);
-    if (c->counted != c->wanted && c->linger < 0) {
-        insn_count_set_cflags(cpu, c->wanted);
+    if (!insn_count_pass(cpu, tb, left)) {
+        insn_count_check_deadlines(cpu, 1 << tb->count_domain);
+        if (c->counted != c->wanted && c->linger < 0) {
+            insn_count_set_cflags(cpu, c->wanted);
+        }
+        insns = insn_count_insns_until_deadline(cpu, tb, &units);
+        if (!insns && (tb_cflags(tb) & CF_COUNT_MASK)) {
+            /* Somebody else has cut the block */
+            insns = tb->icount;
+        }
+        if (insns) {
+            cpu->cflags_next_tb = (curr_cflags(cpu) & ~CF_COUNT_MASK) | insns;
+        }
+        insn_count_hand_out_budgets(cpu, tb->count_domain, units);
     }
-    insns = insn_count_insns_until_deadline(cpu, tb, &units);
-    if (!insns && (tb_cflags(tb) & CF_COUNT_MASK)) {
-        /* Somebody else has cut the block */
-        insns = tb->icount;
-    }
-    if (insns) {
-        cpu->cflags_next_tb = (curr_cflags(cpu) & ~CF_COUNT_MASK) | insns;
-    }
-    insn_count_hand_out_budgets(cpu, tb->count_domain, units);
 
     /*
      * Finding a block takes longer than all the rest, so do it only if another

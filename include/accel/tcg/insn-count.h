@@ -67,7 +67,9 @@
  *   cannot be reached before so many units, but may be much later. Then the
  *   hook finds nothing to do and sets the next one; and a block that has the
  *   deadline in it, but does not reach the event, starts uncut, with as many
- *   units as it needs (InsnCountOps.reaches).
+ *   units as it needs (InsnCountOps.reaches). If none of its instructions is
+ *   of those that the event counts, it gets them at once, without a look at
+ *   anything else (CPUInsnCount.due_words).
  *
  *   The last instruction of a block that was cut to a number of instructions
  *   (CF_COUNT_MASK) may overdraw the budget: the block starts if one unit is
@@ -140,6 +142,10 @@
  * @due: units from the last fold until the deadline of each set of domains
  *       (index: a bit mask); INSN_COUNT_NEVER without one
  * @due_sets: which sets have a deadline, a bit for each
+ * @due_any: units until the first deadline that any block brings nearer, and
+ * @due_words: words to which a block adds if it brings another one nearer, a
+ *             bit for each. Set by a target that has @reaches, before
+ *             insn_count_set_deadlines().
  * @linger: units until @wanted replaces @counted
  * @counted: what blocks count, INSN_COUNT_UNITS and so on
  * @wanted: what insn_count_enable() asked for last
@@ -158,6 +164,8 @@ typedef struct CPUInsnCount {
     uint64_t total[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
     int64_t due[1 << INSN_COUNT_DOMAINS];
     uint32_t due_sets;
+    int64_t due_any;
+    uint8_t due_words;
     int64_t linger;
     uint8_t counted;
     uint8_t wanted;

@@ -413,6 +413,27 @@ static int64_t x86_pmu_units_until(X86CPU *cpu, unsigned counter, uint64_t n)
     return units;
 }
 
+/* Is the event a number of instructions? If so, no model changes it. */
+static bool x86_pmu_event_is_total(const PMUEvent *e)
+{
+    return e->source == SOURCE_TOTAL || e->source == SOURCE_BRANCH ||
+           e->source == SOURCE_FP;
+}
+
+/* The words of the event's lanes; 0 for events that any block may count */
+static unsigned x86_pmu_words_due(X86CPU *cpu, const PMUConfig *c)
+{
+    unsigned lanes = x86_pmu_event_lanes(cpu, c->event), words = 0;
+
+    if (!x86_pmu_event_is_total(c->event) || c->cmask || c->edge) {
+        return 0;
+    }
+    for (; lanes; lanes &= lanes - 1) {
+        words |= 1 << x86_insn_count_ops.lane[ctz32(lanes)].word;
+    }
+    return words;
+}
+
 /* Set all deadlines, from values that are up to date */
 static void x86_pmu_set_due(X86CPU *cpu)
 {
@@ -420,7 +441,9 @@ static void x86_pmu_set_due(X86CPU *cpu)
     X86PMU *pmu = cpu->pmu;
     int64_t due[1 << INSN_COUNT_DOMAINS];
     uint64_t metrics = x86_topdown_left(cpu);
-    unsigned i;
+    /* With -icount, what the precise model misses may be due in any block */
+    int64_t any = cpu->pmu_precise && icount_enabled() ? 0 : INSN_COUNT_NEVER;
+    unsigned i, words = 0;
 
     for (i = 0; i < ARRAY_SIZE(due); i++) {
         due[i] = pmu->irq_pending ? 0 : INSN_COUNT_NEVER;
@@ -431,15 +454,25 @@ static void x86_pmu_set_due(X86CPU *cpu)
         if (c->domains && c->irq) {
             uint64_t left = pmu->mask + 1 - *x86_pmu_value(env, i);
 
-            due[c->domains] = MIN(due[c->domains],
-                                  x86_pmu_units_until(cpu, i, left));
+            int64_t units = x86_pmu_units_until(cpu, i, left);
+            unsigned of_event = x86_pmu_words_due(cpu, c);
+
+            due[c->domains] = MIN(due[c->domains], units);
+            words |= of_event;
+            if (!of_event) {
+                any = MIN(any, units);
+            }
         }
     }
     if (metrics) {
         int64_t *d = &due[pmu->config[PMU_SLOTS].domains];
+        int64_t units = x86_pmu_units_of(cpu, metrics);
 
-        *d = MIN(*d, x86_pmu_units_of(cpu, metrics));
+        *d = MIN(*d, units);
+        any = MIN(any, units);
     }
+    cpu->insn_count.due_any = pmu->irq_pending ? 0 : any;
+    cpu->insn_count.due_words = words;
     insn_count_set_deadlines(CPU(cpu), x86_pmu_domain(CPU(cpu)), due);
 }
 
@@ -529,13 +562,6 @@ static void x86_pmu_deadline(CPUState *cs)
     x86_pmu_deliver(cpu);
     x86_pmu_set_due(cpu);
     x86_pmu_trace_deadline(cpu);
-}
-
-/* Is the event a number of instructions? If so, no model changes it. */
-static bool x86_pmu_event_is_total(const PMUEvent *e)
-{
-    return e->source == SOURCE_TOTAL || e->source == SOURCE_BRANCH ||
-           e->source == SOURCE_FP;
 }
 
 /* An upper bound of what a block adds to an event of one domain */
