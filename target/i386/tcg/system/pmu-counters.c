@@ -453,7 +453,6 @@ static void x86_pmu_set_due(X86CPU *cpu)
 
         if (c->domains && c->irq) {
             uint64_t left = pmu->mask + 1 - *x86_pmu_value(env, i);
-
             int64_t units = x86_pmu_units_until(cpu, i, left);
             unsigned of_event = x86_pmu_words_due(cpu, c);
 
