@@ -65,6 +65,7 @@ class Run(typing.NamedTuple):
 
 
 STOCK = Config('stock QEMU', 'stock', '')
+RUNNING = set()             # the guests
 
 
 def select(wanted, only):
@@ -117,12 +118,14 @@ def measure(config, cmd, *cpus):
                           stderr=subprocess.STDOUT) as child:
         limit = threading.Timer(LIMIT, child.kill)
         limit.start()
+        RUNNING.add(child)
         for line in child.stdout:
             output.append(line)
             # perf prints its command line, with both of them.
             if mark := re.fullmatch(rb'@@(work|done)\s+', line):
                 marks[mark[1]] = running(child.pid)
         limit.cancel()
+        RUNNING.discard(child)
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
     output = b''.join(output)
@@ -155,10 +158,16 @@ def pairs(config, reference):
                 jobs.append((which, n, command(which, scratch), cpus if config.trips else [cpu]))
         pool = stack.enter_context(
             concurrent.futures.ThreadPoolExecutor(1 if config.trips else len(jobs)))
-        stack.callback(pool.shutdown, cancel_futures=True)      # when it is interrupted
         found = {(which, n): pool.submit(measure, which, cmd, *on) for which, n, cmd, on in jobs}
-        return [(found[config, n].result(), found[reference, n].result())
-                for n in range(len(cpus))]
+        try:
+            return [(found[config, n].result(), found[reference, n].result())
+                    for n in range(len(cpus))]
+        finally:                    # one has failed, or somebody interrupts
+            pool.shutdown(wait=False, cancel_futures=True)
+            while not all(job.done() for job in found.values()):
+                for child in set(RUNNING):
+                    child.kill()
+                time.sleep(0.1)
 
 
 def median_ratio(found, what='seconds'):

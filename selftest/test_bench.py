@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -230,6 +231,19 @@ class Run(unittest.TestCase):
             found = bench.pairs(bench.Config('a', trips=True), bench.Config('b', trips=True))
         self.assertEqual(order, [(name, (3, 5)) for name in 'abba'])
         self.assertEqual(found, [(1, 2), (4, 3)])
+
+    def test_failed_pair(self):
+        """guests do not go on when one of them fails, or somebody interrupts"""
+        with tempfile.TemporaryDirectory() as top, \
+                mock.patch.object(ui, 'BUILD', pathlib.Path(top)), \
+                mock.patch.object(ui, 'LOGS', pathlib.Path(top)), \
+                mock.patch('bench.command', lambda config, _: config.command.split()):
+            for trips in (False, True):
+                start = time.monotonic()
+                with self.assertRaisesRegex(ui.Fail, 'a: the guest did not'):
+                    bench.pairs(bench.Config('a', command='false', trips=trips),
+                                bench.Config('b', command='sleep 500', trips=trips))
+                self.assertLess(time.monotonic() - start, 400)
 
     def measure(self, output, config=bench.Config('x', command='withpmu count'), status=0):
         """What a program that prints this, and then works, is measured as.
