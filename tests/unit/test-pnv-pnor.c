@@ -1361,6 +1361,9 @@ static void test_no_catalog(void)
     assert_refused(&err, "not a device tree (FDT_ERR_BADVERSION)");
 }
 
+/* A larger one takes liblzma hundreds of MiB, which MALLOC_PERTURB_ fills */
+#define DICTIONARY          0x40000
+
 /* An .xz file made by liblzma itself, with other choices than ours */
 static GByteArray *make_xz(const void *data, size_t size, lzma_check check,
                            bool bcj)
@@ -1375,6 +1378,7 @@ static GByteArray *make_xz(const void *data, size_t size, lzma_check check,
     size_t out = 0;
 
     g_assert_false(lzma_lzma_preset(&options, 9));
+    options.dict_size = DICTIONARY;
     g_byte_array_set_size(blob, lzma_stream_buffer_bound(size));
     g_assert_cmpint(lzma_stream_buffer_encode(filters, check, NULL, data,
                                               size, blob->data, &out,
@@ -1401,6 +1405,7 @@ static GByteArray *make_two_blocks(bool bcj_first, bool bcj_second)
     };
 
     g_assert_false(lzma_lzma_preset(&options, 9));
+    options.dict_size = DICTIONARY;
     g_assert_cmpint(lzma_stream_encoder(&stream, bcj_first ? bcj : plain,
                                         LZMA_CHECK_CRC32), ==, LZMA_OK);
     g_byte_array_set_size(blob, 2 * lzma_stream_buffer_bound(sizeof(text)));
