@@ -327,6 +327,10 @@ void insn_count_block_end(const DisasContextBase *db)
     unsigned i;
     int n;
 
+    if (!translator_counts(db)) {
+        /* The CPU may be one without InsnCountOps */
+        return;
+    }
     for (i = 0; i < insn_count_gen_ops()->words; i++) {
         uint64_t sum = 0, last;
         TCGOp *add;

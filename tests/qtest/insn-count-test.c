@@ -887,6 +887,40 @@ static void test_migrate(void)
     qtest_quit(p.qts);
 }
 
+/* A CPU without a PMU, whose TCGCPUOps have nothing to count: Cortex-M0 */
+static void test_none(void)
+{
+    enum { RESULT = 0x20000000 };
+    static const uint8_t image[] = {
+        0x00, 0x10, 0x00, 0x20,     /*     stack pointer */
+        0x09, 0x00, 0x00, 0x00,     /*     reset vector, Thumb */
+        0x64, 0x20,                 /*     movs r0, #100 */
+        0x03, 0x31,                 /* 1:  adds r1, #3 */
+        0x01, 0x38,                 /*     subs r0, #1 */
+        0xfc, 0xd1,                 /*     bne 1b */
+        0x01, 0x22,                 /*     movs r2, #1 */
+        0x52, 0x07,                 /*     lsls r2, r2, #29 */
+        0x11, 0x60,                 /*     str r1, [r2] */
+        0xfe, 0xe7,                 /*     b . */
+    };
+    g_autofree char *name = NULL;
+    gint64 end = g_get_monotonic_time() + 60 * G_USEC_PER_SEC;
+    int fd = g_file_open_tmp("insn-count-XXXXXX", &name, NULL);
+    QTestState *qts;
+
+    g_assert_cmpint(fd, >=, 0);
+    g_assert_cmpint(write(fd, image, sizeof(image)), ==, sizeof(image));
+    close(fd);
+    qts = qtest_initf("-accel tcg -M microbit -kernel %s", name);
+    while (!qtest_readl(qts, RESULT)) {
+        g_assert_cmpint(g_get_monotonic_time(), <, end);
+        g_usleep(1000);
+    }
+    g_assert_cmpint(qtest_readl(qts, RESULT), ==, 300);
+    qtest_quit(qts);
+    unlink(name);
+}
+
 /* After a reset nothing counts */
 static void test_reset(void)
 {
@@ -947,6 +981,7 @@ int main(int argc, char **argv)
     qtest_add_data_func("insn-count/pmcu-self/icount", modes[3].args,
                         test_pmcu_self);
     qtest_add_func("insn-count/off", test_off);
+    qtest_add_func("insn-count/none", test_none);
     qtest_add_func("insn-count/migrate", test_migrate);
     qtest_add_func("insn-count/reset", test_reset);
 
