@@ -156,10 +156,12 @@ static void set_period(QTestState *qts, unsigned chip, const char *name,
                              " } }", path, name, ns);
 }
 
+/* To fill a flash of the usual size takes most of the time of the start. */
 static QTestState *start(const Generation *g, const char *machine,
                          const char *args)
 {
-    return qtest_initf("-M %s,imc=on%s %s", g->machine, machine, args);
+    return qtest_initf("-M %s,imc=on%s -global pnv-pnor.size=0x100000 %s",
+                       g->machine, machine, args);
 }
 
 /* Every register of every core reads back as it was written */

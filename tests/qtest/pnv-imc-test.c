@@ -453,10 +453,13 @@ static Nest nest_of(QTestState *qts, const Gen *gen, unsigned chip)
     return n;
 }
 
+/* To fill the flash takes most of the time in which a machine starts. */
+#define SMALL_FLASH "-global pnv-pnor.size=0x100000 "
+
 static Nest nest_init(const Gen *gen, const char *args)
 {
-    QTestState *qts = qtest_initf("-M %s,imc=on -nodefaults %s", gen->machine,
-                                  args);
+    QTestState *qts = qtest_initf("-M %s,imc=on -nodefaults " SMALL_FLASH "%s",
+                                  gen->machine, args);
 
     return nest_of(qts, gen, 0);
 }
@@ -2434,7 +2437,8 @@ static void assert_no_start(const char *args, const char *what,
 {
     /* There is no such snapshot, so that QEMU ends if it does start */
     g_autofree char *cmd = g_strdup_printf(
-        "%s -display none -nodefaults -accel qtest -loadvm none %s",
+        "%s -display none -nodefaults -accel qtest -loadvm none " SMALL_FLASH
+        "%s",
         getenv("QTEST_QEMU_BINARY"), args);
     g_autofree char *out = NULL, *err = NULL;
     char *eol;
@@ -2461,7 +2465,8 @@ static void assert_no_start(const char *args, const char *what,
 static char *start_messages(const char *args)
 {
     g_autofree char *cmd = g_strdup_printf(
-        "%s -display none -nodefaults -accel qtest -loadvm none %s",
+        "%s -display none -nodefaults -accel qtest -loadvm none " SMALL_FLASH
+        "%s",
         getenv("QTEST_QEMU_BINARY"), args);
     char *err = NULL;
 

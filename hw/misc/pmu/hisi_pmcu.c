@@ -71,8 +71,11 @@ static const PmuSyntheticEvents hisi_pmcu_events = {
 #define HISI_PMCU_HOLD_NS       20000
 #define HISI_PMCU_HOLD_CPU_NS   1000
 
-/* Most bytes of synthetic-events. Our decision: more than any list needs */
-#define HISI_PMCU_MAX_LIST  4194304u
+/*
+ * Most bytes of synthetic-events. Our decision: more than PMU_SYNTHETIC_MAX
+ * entries of 90 bytes, the longest without useless zeros
+ */
+#define HISI_PMCU_MAX_LIST  524288u
 
 /* The bits of a register that software can write and read back */
 static uint32_t hisi_pmcu_rw_mask(hwaddr offset)

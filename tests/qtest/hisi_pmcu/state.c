@@ -516,7 +516,7 @@ static void test_migrate_synthetic(void)
         { "0x16=const:33", 13 },
         { "0x16=const:3", 0 }, { "0x16=const:3", 12 }, { "0x16=const:3", 14 },
         { "0x16=const:3", 0x7fffffff }, { "0x16=const:3", 0xffffffff },
-        { "0x16=const:3", 4 * MiB + 2 },
+        { "0x16=const:3", 512 * KiB + 2 },
     };
     Pmcu p = pmcu_init(args);
     g_autofree char *file = NULL;

@@ -144,21 +144,21 @@ static void test_synthetic_comp(void)
     pmcu_quit(&p);
 }
 
-/* A list of 4 MiB is accepted, and refused with one byte more. */
+/* A list of 512 KiB is accepted, and refused with one byte more. */
 static void test_synthetic_longest(void)
 {
     static const char begin[] = "0x16=const:";
     Pmcu p = pmcu_init("");
-    g_autofree char *list = g_malloc(4 * MiB + 2);
+    g_autofree char *list = g_malloc(512 * KiB + 2);
 
     /* Zeros before a decimal number change nothing but the length. */
-    memset(list, '0', 4 * MiB + 1);
+    memset(list, '0', 512 * KiB + 1);
     memcpy(list, begin, sizeof(begin) - 1);
-    list[4 * MiB - 1] = '3';
+    list[512 * KiB - 1] = '3';
     for (int more = 0; more < 2; more++) {
         QDict *rsp;
 
-        list[4 * MiB + more] = '\0';
+        list[512 * KiB + more] = '\0';
         rsp = qtest_qmp(p.qts, "{'execute': 'qom-set', 'arguments': {"
                         " 'path': %s, 'property': 'synthetic-events',"
                         " 'value': %s}}", PMCU_PATH, list);
@@ -166,12 +166,12 @@ static void test_synthetic_longest(void)
             g_assert_true(qdict_haskey(rsp, "error"));
             g_assert_cmpstr(qdict_get_str(qdict_get_qdict(rsp, "error"),
                                           "desc"), ==,
-                            "synthetic-events is longer than 4194304 bytes");
+                            "synthetic-events is longer than 524288 bytes");
         } else {
             g_assert_true(qdict_haskey(rsp, "return"));
         }
         qobject_unref(rsp);
-        list[4 * MiB] = '0';
+        list[512 * KiB] = '0';
     }
     pmcu_quit(&p);
 }
