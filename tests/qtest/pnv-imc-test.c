@@ -2432,14 +2432,18 @@ static void test_off(const void *data)
 /* The command line */
 
 /* QEMU does not start, and says what and why in one line */
+/* A QEMU that ends if it does start, as there is no such snapshot */
+static char *start_command(const char *args)
+{
+    return g_strdup_printf("%s -display none -nodefaults -accel qtest "
+                           "-loadvm none " SMALL_FLASH "%s",
+                           getenv("QTEST_QEMU_BINARY"), args);
+}
+
 static void assert_no_start(const char *args, const char *what,
                             const char *why)
 {
-    /* There is no such snapshot, so that QEMU ends if it does start */
-    g_autofree char *cmd = g_strdup_printf(
-        "%s -display none -nodefaults -accel qtest -loadvm none " SMALL_FLASH
-        "%s",
-        getenv("QTEST_QEMU_BINARY"), args);
+    g_autofree char *cmd = start_command(args);
     g_autofree char *out = NULL, *err = NULL;
     char *eol;
     int status;
@@ -2464,10 +2468,7 @@ static void assert_no_start(const char *args, const char *what,
 /* What QEMU says when it starts; it ends because there is no such snapshot. */
 static char *start_messages(const char *args)
 {
-    g_autofree char *cmd = g_strdup_printf(
-        "%s -display none -nodefaults -accel qtest -loadvm none " SMALL_FLASH
-        "%s",
-        getenv("QTEST_QEMU_BINARY"), args);
+    g_autofree char *cmd = start_command(args);
     char *err = NULL;
 
     g_assert(g_spawn_command_line_sync(cmd, NULL, &err, NULL, NULL));

@@ -72,8 +72,9 @@ static const PmuSyntheticEvents hisi_pmcu_events = {
 #define HISI_PMCU_HOLD_CPU_NS   1000
 
 /*
- * Most bytes of synthetic-events. Our decision: more than PMU_SYNTHETIC_MAX
- * entries of 90 bytes, the longest without useless zeros
+ * Most bytes of synthetic-events. Our decision: room for PMU_SYNTHETIC_MAX
+ * entries of 128 bytes each. Without useless zeros, the longest has 103: two
+ * events of 6 digits, two units of 10, "ramp:" and three numbers of 20.
  */
 #define HISI_PMCU_MAX_LIST  524288u
 
