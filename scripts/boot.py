@@ -90,13 +90,14 @@ def command(opt, scratch):
     files = {**opt.files, **given.files}
     if opt.run and not opt.snapshot:
         files[guest.RUN] = opt.run
-    archives = [initrd.read_bytes()]
+    archives = [initrd]
     if packages := [*opt.packages, *['dropbear-bin'] * opt.ssh]:
-        archives.append(guest.packages(opt.arch, packages).read_bytes())
+        archives.append(guest.packages(opt.arch, packages))
     if files:
-        archives.append(guest.extra_archive(files))
+        archives.append(scratch / 'files')
+        archives[-1].write_bytes(guest.extra_archive(files))
     initrd = scratch / 'initrd'
-    initrd.write_bytes(guest.ram_disk(opt.arch, archives))
+    guest.ram_disk(opt.arch, archives, initrd)
     # The kernel's tests of its ciphers take CPUs away for seconds after a boot.
     mode = 'wait' if opt.snapshot else 'run' if opt.run else 'shell'
     append = (f'console={console} panic=-1 quiet cryptomgr.notests=1 pmu={mode} '

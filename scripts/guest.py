@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import stat
 
 import debian
@@ -182,15 +183,21 @@ def build(name):
     return folder / 'kernel', folder / 'initrd'
 
 
-def ram_disk(name, archives):
-    """The archives as one RAM disk. A guest needs seconds to unpack the first one, so that it is
-    compressed only if QEMU would not load all of them otherwise.
+def ram_disk(name, archives, target):
+    """Join archives (files) to one RAM disk. A guest needs seconds to unpack the first one, so that
+    it is compressed only if QEMU would not load all of them otherwise.
     """
     most = ARCHES[name].most
-    if most and sum(map(len, archives)) > most:
-        first = gzip.compress(archives[0], 1, mtime=0)
-        archives = [first + bytes(-len(first) % 4), *archives[1:]]  # where the kernel takes more
-    return b''.join(archives)
+    compressed = most and sum(path.stat().st_size for path in archives) > most
+    with open(target, 'wb') as disk:
+        for path in archives:
+            if compressed and path == archives[0]:
+                first = gzip.compress(path.read_bytes(), 1, mtime=0)
+                disk.write(first + bytes(-len(first) % 4))      # where the kernel takes more
+                continue
+            with open(path, 'rb') as part:
+                # In pieces: to have all in memory takes as long as a tenth of the boot.
+                shutil.copyfileobj(part, disk, 1 << 20)
 
 
 def packages_file(name, wanted):

@@ -28,7 +28,7 @@ sys.path.insert(0, 'scripts')
 import boot, guest, kernels, qemu, ui
 top, mode, *words = sys.argv[1:]
 top = pathlib.Path(top)
-guest.build = lambda name: (top / 'kernel', top / 'initrd')
+guest.build = lambda name: (top / 'kernel', top / 'ram')
 kernels.debian_kernel = lambda *_: kernels.Kernel(top / 'kernel', top)
 kernels.symbols = lambda kernel, arch: top / 'vmlinux'
 guest.packages = lambda name, packages: top / ''.join(packages)
@@ -51,7 +51,7 @@ class Boot(unittest.TestCase):
         self.project = fixtures.Project()
         self.addCleanup(self.project.close)
         self.top = self.project.top
-        write(self.top, {'kernel': 'k', 'initrd': 'init', 'run.sh': '#!/bin/sh\n'})
+        write(self.top, {'kernel': 'k', 'ram': 'init', 'run.sh': '#!/bin/sh\n'})
 
     def start(self, script, *words, mode='run'):
         binary = self.top / 'bin/qemu-system-aarch64'
@@ -211,7 +211,7 @@ class Boot(unittest.TestCase):
 
     def test_packages(self):
         """packages are between the RAM disk and the user's files, which come last and stay"""
-        write(self.top, {'initrd': 'init', 'rr': 'rr..'})
+        write(self.top, {'ram': 'init', 'rr': 'rr..'})
         self.command('packages=rr')
         self.assertEqual((self.top / 'initrd').read_bytes()[:14], b'initrr..070701')
 
@@ -248,7 +248,7 @@ class Inside(unittest.TestCase):
         temp = tempfile.TemporaryDirectory()
         self.addCleanup(temp.cleanup)
         self.top = pathlib.Path(temp.name)
-        write(self.top, {'kernel': 'k', 'initrd': 'i', 'a (1).ko': 'vermagic=6\0',
+        write(self.top, {'kernel': 'k', 'ram': 'i', 'a (1).ko': 'vermagic=6\0',
                          'b.ko': 'vermagic=6\0'})
         patch = mock.patch.multiple(ui, BUILD=self.top, LOGS=self.top)
         patch.start()
@@ -270,7 +270,7 @@ class Inside(unittest.TestCase):
         """A Snapshot of a run whose guest has this monitor, and QEMU these further options."""
         (self.top / name).mkdir()
         cmd = [f'{self.top}/kernel', '-kernel', f'{self.top}/kernel', '-initrd',
-               f'{self.top}/initrd', '\udcff', *options]
+               f'{self.top}/ram', '\udcff', *options]
         patch = mock.patch('monitor.of_guest', lambda _: contextlib.nullcontext(qmp))
         patch.start()
         self.addCleanup(patch.stop)
@@ -309,7 +309,7 @@ class Inside(unittest.TestCase):
         self.assertFalse(other.saved)
         other.save('arm')
         self.assertEqual(list(other.path.parent.iterdir()), [other.path])
-        write(self.top, {'initrd': 'j'})
+        write(self.top, {'ram': 'j'})
         self.assertFalse(self.snapshot('d', qmp, '-append', 'pmu.other').saved)
 
     def test_damaged_snapshot(self):

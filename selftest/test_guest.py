@@ -239,7 +239,12 @@ class Initrd(Temporary):
             with mock.patch.dict(guest.ARCHES, x=arch):
                 for n in range(8):
                     first = bytes(1980) + os.urandom(20 - n) + bytes(n)
-                    data = guest.ram_disk('x', [first, bytes(600), b'last' * 100])
+                    parts = {self.top / 'one': first, self.top / 'two': bytes(600),
+                             self.top / 'three': b'last' * 100}
+                    for path, content in parts.items():
+                        path.write_bytes(content)
+                    guest.ram_disk('x', [*parts], self.top / 'disk')
+                    data = (self.top / 'disk').read_bytes()
                     self.assertEqual(len(data) % 4, 0)
                     self.assertTrue(data.endswith(bytes(600) + b'last' * 100))
                     rest = data[:-1000]
