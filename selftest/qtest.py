@@ -1,6 +1,7 @@
 # Run one qtest binary of the built QEMU: qtest.py TARGET NAME [TEXT]
 #
 # NAME may be a path in QEMU's build folder; TEXT selects cases that have it in their path.
+# QEMU_PMU_JOBS is the number of processes that share the cases (default: 1).
 #
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Set the environment that QEMU's own test harness would, and run the test."""
@@ -29,29 +30,54 @@ os.environ.update(
     QTEST_QEMU_BINARY=str(emulator), QTEST_QEMU_IMG=str(qemu.binary('qemu-img', kind)),
     MALLOC_PERTURB_=str(random.randint(1, 255)))
 os.chdir(qemu.folder(kind))
-cmd = [test, '--tap', '-k']
-if text:
-    paths = subprocess.run([test, '-l'], capture_output=True, text=True, check=True).stdout.split()
-    others = [path for path in paths if text[0] not in path]
-    if others == paths:
-        print(f'1..0 # SKIP no case has {text[0]!r}')
-        sys.exit()
-    cmd += [word for path in others for word in ('-s', path)]
+paths = subprocess.run([test, '-l'], capture_output=True, text=True, check=True).stdout.split()
+wanted = [path for path in paths if not text or text[0] in path]
+if not wanted:
+    print(f'1..0 # SKIP no case has {text[0]!r}')
+    sys.exit()
+jobs = min(int(os.environ.get('QEMU_PMU_JOBS', 1)), len(wanted))
+parts = [wanted[n::jobs] for n in range(jobs)]
+lock, count = threading.Lock(), 0
 
 
-def copy(source, target):
+def show(line):
+    """Print a line of one part's TAP; the cases of all parts are counted."""
+    global count        # pylint: disable=global-statement
+    case = re.match(r'(not ok|ok) \d+ ', line)
+    if re.match(r'1\.\.\d+$', line) or case and '# SKIP by request' in line:
+        return          # another part runs it
+    with lock:
+        if case:
+            count += 1
+            line = f'{case[1]} {count} {line[case.end():]}'
+        print(line, end='', flush=True)
+
+
+def copy(source, to):
     for line in source:
         if not boot.NOISE.search(line):
-            print(line, end='', file=target, flush=True)
+            to(line)
         # Meson shows what a failed test writes there, and hides the comments of TAP.
-        if target is sys.stdout and re.match(r'not ok|Bail out|# .*(ERROR|assertion)', line):
+        if to is show and re.match(r'not ok|Bail out|# .*(ERROR|assertion)', line):
             print(line, end='', file=sys.stderr, flush=True)
 
 
-with subprocess.Popen(cmd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                      errors='replace') as child:
-    messages = threading.Thread(target=copy, args=(child.stderr, sys.stderr))
-    messages.start()
-    copy(child.stdout, sys.stdout)
-    messages.join()
-sys.exit(min(abs(child.returncode), 125))
+def start(part):
+    """The process of a part, and the threads that copy what it prints."""
+    others = [word for path in paths if path not in part for word in ('-s', path)]
+    child = subprocess.Popen([test, '--tap', '-k', *others], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, errors='replace')
+    copies = [threading.Thread(target=copy, args=(source, to)) for source, to in
+              ((child.stdout, show), (child.stderr, sys.stderr.write))]
+    for thread in copies:
+        thread.start()
+    return child, copies
+
+
+status = 0
+for child, copies in [start(part) for part in parts]:
+    for thread in copies:
+        thread.join()
+    status = max(status, min(abs(child.wait()), 125))
+print(f'1..{count}')
+sys.exit(status)

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -15,7 +16,14 @@ for n in 1 2 3; do
     echo "qemu-system-x86_64: warning: TCG doesn't support requested feature: CPUID $n" >&2
 done
 echo "qemu-system-x86_64: a message" >&2
-echo "1..2"; echo "# $*"; echo "ok 1 /x/read"
+echo "1..2"; echo "# $*"
+case $* in
+    *-s\ /x/read) echo "ok 1 /x/read # SKIP by request (-s option)" ;;
+    *) echo "ok 1 /x/read" ;;
+esac
+case $* in
+    *-s\ /x/write) echo "ok 2 /x/write # SKIP by request (-s option)"; exit ;;
+esac
 echo "# ERROR:../tests/qtest/toy-test.c:7:write: assertion failed (a == b): (1 == 2)"
 echo "not ok 2 /x/write"
 exit 1
@@ -42,7 +50,24 @@ class Qtest(unittest.TestCase):
         self.assertEqual(sorted(done.stderr.splitlines()), [
             '# ERROR:../tests/qtest/toy-test.c:7:write: assertion failed (a == b): (1 == 2)',
             'not ok 2 /x/write', 'qemu-system-x86_64: a message'])
-        self.assertEqual(len(done.stdout.splitlines()), 5)
+        self.assertEqual(done.stdout.splitlines(), [
+            '# --tap -k', 'ok 1 /x/read',
+            '# ERROR:../tests/qtest/toy-test.c:7:write: assertion failed (a == b): (1 == 2)',
+            'not ok 2 /x/write', '1..2'])
+
+    def test_parts(self):
+        """processes that share the cases: each case is run once, and a failure is one of all"""
+        self.env['QEMU_PMU_JOBS'] = '3'
+        done = self.run_test()
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(sorted(line for line in done.stdout.splitlines() if line[0] == '#'), [
+            '# --tap -k -s /x/read', '# --tap -k -s /x/write',
+            '# ERROR:../tests/qtest/toy-test.c:7:write: assertion failed (a == b): (1 == 2)'])
+        self.assertEqual(sorted(re.sub(r'\d ', '', line, count=1)
+                                for line in done.stdout.splitlines() if line[0] != '#'),
+                         ['1..2', 'not ok /x/write', 'ok /x/read'])
+        self.assertEqual(sorted(re.findall(r'(?m)ok (\d)', done.stdout)), ['1', '2'])
+        self.assertTrue(done.stdout.endswith('\n1..2\n'))
 
     def test_selection(self):
         """the cases that lack the text are skipped; if all do, the test is"""
