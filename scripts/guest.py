@@ -188,13 +188,12 @@ def ram_disk(name, archives, target):
     it is compressed only if QEMU would not load all of them otherwise.
     """
     most = ARCHES[name].most
-    compressed = most and sum(path.stat().st_size for path in archives) > most
     with open(target, 'wb') as disk:
+        if most and sum(path.stat().st_size for path in archives) > most:
+            first = gzip.compress(archives[0].read_bytes(), 1, mtime=0)
+            disk.write(first + bytes(-len(first) % 4))      # where the kernel takes more
+            archives = archives[1:]
         for path in archives:
-            if compressed and path == archives[0]:
-                first = gzip.compress(path.read_bytes(), 1, mtime=0)
-                disk.write(first + bytes(-len(first) % 4))      # where the kernel takes more
-                continue
             with open(path, 'rb') as part:
                 # In pieces: to have all in memory takes as long as a tenth of the boot.
                 shutil.copyfileobj(part, disk, 1 << 20)

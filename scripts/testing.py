@@ -69,9 +69,9 @@ def run(names, pattern='', verbose=False, report=''):
            *[f'--test-args={shlex.quote(pattern)}'] * bool(pattern), *['--verbose'] * verbose]
     with ui.lock(ui.BUILD / 'test.lock', 'tests'):         # meson has one log for all
         LOG.unlink(missing_ok=True)
-        # One qtest on its own has all CPUs.
+        jobs = max(1, os.cpu_count() // len(names))     # a qtest on its own has all CPUs
         status = ui.call(['setpriv', '--pdeathsig', 'TERM', *cmd, *names],
-                         env=dict(os.environ, QEMU_PMU_JOBS=str(max(1, os.cpu_count() // len(names)))))
+                         env=dict(os.environ, QEMU_PMU_JOBS=str(jobs)))
         if not LOG.exists():
             raise ui.Fail('no test was run', 'see above')
         found = results()

@@ -69,6 +69,14 @@ class Qtest(unittest.TestCase):
         self.assertEqual(sorted(re.findall(r'(?m)ok (\d)', done.stdout)), ['1', '2'])
         self.assertTrue(done.stdout.endswith('\n1..2\n'))
 
+    def test_early_end(self):
+        """a process that ends in the middle leaves fewer cases than there were to be"""
+        write(self.build, {'tests/qtest/toy-test': BINARY.replace(
+            'echo "not ok 2 /x/write"\nexit 1', 'exit 0')})
+        done = self.run_test()
+        self.assertEqual([line for line in done.stdout.splitlines() if line[0] != '#'],
+                         ['ok 1 /x/read', '1..2'])
+
     def test_selection(self):
         """the cases that lack the text are skipped; if all do, the test is"""
         self.assertIn('# --tap -k -s /x/read\n', self.run_test('wri').stdout)

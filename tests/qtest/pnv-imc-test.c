@@ -2431,7 +2431,6 @@ static void test_off(const void *data)
 /* ------------------------------------------------------------------------ */
 /* The command line */
 
-/* QEMU does not start, and says what and why in one line */
 /* A QEMU that ends if it does start, as there is no such snapshot */
 static char *start_command(const char *args)
 {
@@ -2440,6 +2439,7 @@ static char *start_command(const char *args)
                            getenv("QTEST_QEMU_BINARY"), args);
 }
 
+/* QEMU does not start, and says what and why in one line */
 static void assert_no_start(const char *args, const char *what,
                             const char *why)
 {
