@@ -11,7 +11,8 @@ import unittest
 from fixtures import PYTHON, ROOT, write
 
 BINARY = '''#!/bin/sh
-[ "$*" != -l ] || { printf '/x/read\\n/x/write\\n'; exit; }
+[ "$*" != -l ] || { printf '# random seed: R02S\\n1..2\\n# Start of x tests\\n'
+                    printf '/x/read\\n/x/write\\n# End of x tests\\n'; exit; }
 for n in 1 2 3; do
     echo "qemu-system-x86_64: warning: TCG doesn't support requested feature: CPUID $n" >&2
 done
