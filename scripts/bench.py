@@ -81,7 +81,8 @@ def select(wanted, only):
 def command(config, scratch):
     """The QEMU command line of a configuration."""
     script = pathlib.Path(scratch) / 'run.sh'
-    cpu, append = config.cpu, 'norandmaps'
+    # What it was when the targets were set
+    cpu, append = config.cpu, 'mitigations=auto norandmaps'
     if config.arch == 'x86':
         cpu = MODEL + (config.pmu and f',pmu={config.pmu}')
         text = ('echo 0 > /proc/sys/kernel/perf_cpu_time_max_percent\necho @@work\n'

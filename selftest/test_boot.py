@@ -215,6 +215,12 @@ class Boot(unittest.TestCase):
         self.command('packages=rr')
         self.assertEqual((self.top / 'initrd').read_bytes()[:14], b'initrr..070701')
 
+    def test_parameters(self):
+        """the user's kernel parameters come last, where they can take ours back"""
+        write(self.top, {'ram': ''})
+        self.assertRegex(self.command('append=mitigations=auto')['-append'],
+                         r' mitigations=off .* mitigations=auto$')
+
     def test_symbols(self):
         """with symbols for gdb, its command is shown, and the kernel is where they say"""
         for words, text in (('gdb=1',), 'gdb: target remote {}'), (
