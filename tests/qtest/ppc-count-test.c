@@ -843,8 +843,9 @@ static Pnv count_init(unsigned cpus, const char *args)
     g_assert_cmpint(write(fd, firmware, sizeof(firmware)), ==,
                     sizeof(firmware));
     close(fd);
-    qts = qtest_initf("-S -m 1G -smp %u -nodefaults -bios %s %s", cpus, file,
-                      args);
+    /* To fill a flash of the usual size takes most of the time of the start. */
+    qts = qtest_initf("-S -m 1G -smp %u -nodefaults -bios %s "
+                      "-global pnv-pnor.size=0x100000 %s", cpus, file, args);
     p.qts = qts;
     unlink(file);
 
