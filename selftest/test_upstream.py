@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """selftest/upstream.py: what is made of the results of QEMU's own tests."""
 
+import pathlib
 import subprocess
 import sys
+import tempfile
 import unittest
+from unittest import mock
 
 import ui
 import upstream
@@ -48,6 +51,22 @@ class Upstream(unittest.TestCase):
         """a program of check-tcg is wrong if make says so, also after it has been started"""
         self.assertEqual(upstream.programs(MAKE), {'sha1': 'ok', 'threadcount': 'not ok',
                                                    'signals': 'skipped', 'fcvt.o': 'not ok'})
+
+    def test_targets(self):
+        """builds for user programs run all of check-tcg, others machines; ours what stock's ran"""
+        targets = ['i386-linux-user', 'x86_64-softmmu', 'aarch64-softmmu']
+        ran = mock.Mock(return_value=(MAKE, 0))
+        with tempfile.TemporaryDirectory() as folder, mock.patch('upstream.run', ran), \
+                mock.patch('qemu.folder', lambda kind: pathlib.Path(folder)):
+            pathlib.Path(folder, 'config-host.mak').write_text(
+                f'all:\nTCG_TESTS_TARGETS={" ".join(targets)}\nCC=gcc\n')
+            self.assertEqual([*upstream.tcg('upstream-stock', 'tcg', {})], targets)
+            self.assertEqual([*upstream.tcg('qemu', 'tcg', {})], targets[1:])
+            ran.reset_mock()
+            self.assertEqual(upstream.tcg('qemu', 'tcg', {targets[2]: {}}),
+                             {targets[2]: upstream.programs(MAKE)})
+            ran.assert_called_once_with('qemu', f'qemu-tcg-{targets[2]}',
+                                        ['make', '-k', '-j2', f'run-tcg-tests-{targets[2]}'])
 
     def test_options(self):
         """only an emulator that starts one of these machines gets our options"""

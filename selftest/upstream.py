@@ -28,10 +28,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'scripts
 import configurations   # noqa: E402
 import qemu             # noqa: E402
 import ui               # noqa: E402
-from qemu import OPTIONS, Kind      # noqa: E402
+from qemu import Kind   # noqa: E402
 
 PROGRAMS = ('aarch64', 'arm', 'ppc64le', 'x86_64', 'i386')
-MORE = Kind((*OPTIONS, '--enable-linux-user', '--cross-prefix-ppc64le=powerpc64le-linux-gnu-'),
+MORE = Kind((*qemu.OPTIONS, '--enable-linux-user', '--cross-prefix-ppc64le=powerpc64le-linux-gnu-'),
             ('arm', 'i386', *(f'{t}-linux-user' for t in PROGRAMS)))
 # Most is built for our own tests already; what is not has builds of its own.
 KINDS = {'upstream-stock': MORE._replace(source='stock'), 'upstream-ours': MORE}
