@@ -17,7 +17,6 @@ import threading
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'scripts'))
 import boot             # noqa: E402
 import qemu             # noqa: E402
-import ui               # noqa: E402
 
 target, name, *text = sys.argv[1:]
 kind = os.environ.get('QEMU_PMU_KIND', 'qemu')
@@ -28,9 +27,10 @@ for path in (emulator, test):
         print(f"1..0 # SKIP {path.name} is not built: run './pmu build'")
         sys.exit()
 os.environ.update(
-    QTEST_QEMU_BINARY=str(emulator), QTEST_QEMU_IMG=str(qemu.binary('qemu-img', kind)))
-if not ui.BASE:         # filling memory takes up to a third of a QEMU's start: on one base
-    os.environ['MALLOC_PERTURB_'] = str(random.randint(1, 255))
+    QTEST_QEMU_BINARY=str(emulator), QTEST_QEMU_IMG=str(qemu.binary('qemu-img', kind)),
+    MALLOC_PERTURB_=str(random.randint(1, 255)))
+# A heap of huge pages: to fault small ones in takes up to half of a QEMU's start.
+os.environ.setdefault('GLIBC_TUNABLES', 'glibc.malloc.hugetlb=1')
 os.chdir(qemu.folder(kind))
 lines = subprocess.run([test, '-l'], capture_output=True, text=True, check=True).stdout.splitlines()
 paths = [line for line in lines if line.startswith('/')]        # the others are comments

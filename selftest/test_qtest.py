@@ -78,16 +78,14 @@ class Qtest(unittest.TestCase):
         self.assertEqual([line for line in done.stdout.splitlines() if line[0] != '#'],
                          ['ok 1 /x/read', '1..2'])
 
-    def test_fill(self):
-        """on the first base alone, QEMU's heap is filled with a byte"""
-        text = BINARY.replace('# $*', '# fill ${MALLOC_PERTURB_-none}')
-        for base, fill in ('', r'\d+'), ('10.2', 'none'):
-            build = self.build.parent.parent / base / 'qemu/build'
-            write(build, {'qemu-system-x86_64': '', 'tests/qtest/toy-test': text})
-            (build / 'tests/qtest/toy-test').chmod(0o755)
-            self.env.update(QEMU_PMU_BASE=base)
-            self.env.pop('MALLOC_PERTURB_', None)
-            self.assertRegex(self.run_test().stdout, f'(?m)^# fill {fill}$')
+    def test_heap(self):
+        """QEMU's heap is filled with a byte, and of huge pages unless the user tunes it"""
+        write(self.build, {'tests/qtest/toy-test': BINARY.replace(
+            '# $*', '# $MALLOC_PERTURB_ $GLIBC_TUNABLES')})
+        for given, pages in ({}, 'glibc.malloc.hugetlb=1'), ({'GLIBC_TUNABLES': 'x'}, 'x'):
+            self.env.pop('GLIBC_TUNABLES', None)
+            self.env.update(given)
+            self.assertRegex(self.run_test().stdout, rf'(?m)^# [1-9]\d* {pages}$')
 
     def test_selection(self):
         """the cases that lack the text are skipped; if all do, the test is"""
