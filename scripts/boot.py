@@ -212,7 +212,8 @@ def started(opt, interactive=False, **kw):
                            signal.signal(signal.SIGINT, signal.SIG_IGN))
         # The kernel ends it if we are killed.
         with subprocess.Popen(['setpriv', '--pdeathsig', 'KILL', *cmd], stderr=subprocess.PIPE,
-                              pass_fds=[listener.fileno()], **kw) as child:
+                              pass_fds=[listener.fileno()], env={**qemu.HEAP, **os.environ},
+                              **kw) as child:
             messages = Messages(child.stderr, log)
             try:
                 yield child, messages, log, given

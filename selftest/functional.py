@@ -102,7 +102,8 @@ class Machine:
             self.process = subprocess.Popen(
                 [*command, '-chardev', f'socket,id=qmp,fd={theirs.fileno()}',
                  '-mon', 'chardev=qmp,mode=control'],
-                pass_fds=[theirs.fileno(), *fds], stderr=subprocess.DEVNULL)
+                pass_fds=[theirs.fileno(), *fds], stderr=subprocess.DEVNULL,
+                env={**qemu.HEAP, **os.environ})
         self.monitor = monitor.connect(ours)
         self.cmd = self.monitor.cmd
 

@@ -26,11 +26,9 @@ for path in (emulator, test):
     if not path.exists():
         print(f"1..0 # SKIP {path.name} is not built: run './pmu build'")
         sys.exit()
-os.environ.update(
-    QTEST_QEMU_BINARY=str(emulator), QTEST_QEMU_IMG=str(qemu.binary('qemu-img', kind)),
-    MALLOC_PERTURB_=str(random.randint(1, 255)))
-# A heap of huge pages: to fault small ones in takes up to half of a QEMU's start.
-os.environ.setdefault('GLIBC_TUNABLES', 'glibc.malloc.hugetlb=1')
+os.environ.update({**qemu.HEAP, **os.environ, 'QTEST_QEMU_BINARY': str(emulator),
+                   'QTEST_QEMU_IMG': str(qemu.binary('qemu-img', kind)),
+                   'MALLOC_PERTURB_': str(random.randint(1, 255))})
 os.chdir(qemu.folder(kind))
 lines = subprocess.run([test, '-l'], capture_output=True, text=True, check=True).stdout.splitlines()
 paths = [line for line in lines if line.startswith('/')]        # the others are comments

@@ -176,6 +176,14 @@ class Boot(unittest.TestCase):
         self.assertIn('first\n', (logs / 'boot-arm.log').read_text())
         self.assertIn('second\n', (logs / 'boot-arm-2.log').read_text())
 
+    def test_heap(self):
+        """QEMU's heap is of huge pages, unless the user tunes it"""
+        for given, pages in ({}, 'glibc.malloc.hugetlb=1'), ({'GLIBC_TUNABLES': 'x'}, 'x'):
+            self.project.env.pop('GLIBC_TUNABLES', None)
+            self.project.env.update(given)
+            done = self.boot(f'{UP}echo "heap $GLIBC_TUNABLES"\necho "@@pmu-exit 0"')
+            self.assertIn(f'heap {pages}\n', done.stdout)
+
     def test_shell(self):
         """the interactive console passes QEMU's status on; Ctrl-C is for the guest"""
         go = self.top / 'go'
