@@ -163,13 +163,16 @@ static bool take(void)
             if (record.size && record.offset != size) {
                 die("AUX record at %" PRIu64 ", expected at %zu", (uint64_t)record.offset, size);
             }
-            data = realloc(data, size + record.size);
-            if (!data) {
-                die("no memory for %" PRIu64 " bytes more", (uint64_t)record.size);
+            /* Of a recording that perf stops at once there is none, and realloc(data, 0) is NULL. */
+            if (record.size) {
+                data = realloc(data, size + record.size);
+                if (!data) {
+                    die("no memory for %" PRIu64 " bytes more", (uint64_t)record.size);
+                }
+                /* With --keep the buffer fills up, and is read at the end. */
+                copy_from(data + size, aux, aux_size, record.offset, record.size);
+                size += record.size;
             }
-            /* With --keep the buffer fills up, and is read at the end. */
-            copy_from(data + size, aux, aux_size, record.offset, record.size);
-            size += record.size;
             flags |= record.flags;
             if (!opt.keep) {
                 __atomic_store_n(&page->aux_tail, size, __ATOMIC_RELEASE);
