@@ -396,6 +396,19 @@ class Driver(Checks, functional.OneGuest):
         self.assertGreater(indexes.count(0), 1, 'it was not interrupted')
         self.check_order(found, indexes)
 
+    @functional.part(lambda cls: '''
+        taskset -c $(cat %s0/cpumask) perf stat -e task-clock:D sh -c '
+            touch /tmp/on2; while :; do sleep 0.02; done' & pid=$!
+        until [ -e /tmp/on2 ]; do sleep 0.1; done
+        pmcu_record --samples 1 --period-us 1000000 --for-ms 500 --events 0x40 2>&1
+        echo "status $?"
+        kill $pid; wait $pid
+        true''' % PMU)
+    def test_always_interrupted(self, lines):
+        """a recording that perf stops before the first sample, again and again, is empty"""
+        # Flags: all of its records are partial
+        self.assertEqual(lines[:2], ['recorded 0 samples, count 0, 0 bytes, flags 0x4', 'status 1'])
+
     @functional.part(lambda cls: f'''
         pmcu_record --samples 1 --events 0x40 > /dev/null
         pmcu_record --samples 200 --period-us 100000 --events 0x40 > /tmp/out & pid=$!
