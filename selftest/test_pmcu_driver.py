@@ -200,6 +200,14 @@ class Checks(unittest.TestCase):
                                for recording in found)
 
 
+# A pinned event of a program, $pid, takes the CPU away from others whenever the program comes.
+INTERRUPTER = f'''
+        rm -f /tmp/on
+        taskset -c $(cat {PMU}0/cpumask) perf stat -e task-clock:D sh -c '
+            touch /tmp/on; while :; do sleep 0.02; done' & pid=$!
+        until [ -e /tmp/on ]; do sleep 0.1; done'''
+
+
 class Driver(Checks, functional.OneGuest):
     """Device tree; four CPUs in two clusters"""
     boot = boot(smp='4,clusters=2,cores=2', args=RAMPS, append='iomem=relaxed')
@@ -377,14 +385,11 @@ class Driver(Checks, functional.OneGuest):
 
     @functional.part(lambda cls: '''
         echo 0 > /proc/sys/kernel/perf_cpu_time_max_percent
-        # A pinned event of a program takes the CPU away from others whenever the program comes
-        taskset -c $(cat %s0/cpumask) perf stat -e task-clock:D sh -c '
-            touch /tmp/on; while :; do sleep 0.02; done' & pid=$!
-        until [ -e /tmp/on ]; do sleep 0.1; done
+        %s
         pmcu_record --samples 100 --for-ms 3000 --events 0x40
         status=$?
         kill $pid; wait $pid
-        exit $status''' % PMU)
+        exit $status''' % INTERRUPTER)
     def test_interrupted(self, lines):
         """a recording that perf stops and starts again has the samples that were asked for"""
         found = self.the_recording(lines)
@@ -397,13 +402,11 @@ class Driver(Checks, functional.OneGuest):
         self.check_order(found, indexes)
 
     @functional.part(lambda cls: '''
-        taskset -c $(cat %s0/cpumask) perf stat -e task-clock:D sh -c '
-            touch /tmp/on2; while :; do sleep 0.02; done' & pid=$!
-        until [ -e /tmp/on2 ]; do sleep 0.1; done
+        %s
         pmcu_record --samples 1 --period-us 1000000 --for-ms 500 --events 0x40 2>&1
         echo "status $?"
         kill $pid; wait $pid
-        true''' % PMU)
+        true''' % INTERRUPTER)
     def test_always_interrupted(self, lines):
         """a recording that perf stops before the first sample, again and again, is empty"""
         self.assertEqual(lines[:2], [f'recorded 0 samples, count 0, 0 bytes, flags {PARTIAL:#x}',

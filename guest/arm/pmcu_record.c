@@ -160,11 +160,12 @@ static bool take(void)
         copy_from(&record, ring, ring_size, page->data_tail, sizeof(record.header));
         if (record.header.type == PERF_RECORD_AUX) {
             copy_from(&record, ring, ring_size, page->data_tail, sizeof(record));
-            if (record.size && record.offset != size) {
-                die("AUX record at %" PRIu64 ", expected at %zu", (uint64_t)record.offset, size);
-            }
-            /* Of a recording that perf stops at once there is none, and realloc(data, 0) is NULL. */
+            /* A run that perf stops before its first sample stores none; realloc(data, 0) is NULL. */
             if (record.size) {
+                if (record.offset != size) {
+                    die("AUX record at %" PRIu64 ", expected at %zu", (uint64_t)record.offset,
+                        size);
+                }
                 data = realloc(data, size + record.size);
                 if (!data) {
                     die("no memory for %" PRIu64 " bytes more", (uint64_t)record.size);
