@@ -19,11 +19,11 @@ NAN = re.compile(r'tma_info_inst_mix_ip(arith.*|flop|swpf|pause)$|tma_info_pipel
                  r'tma_(contested_accesses|data_sharing)$|tma_info_bottleneck_')
 # Metrics by what they are made of; those of uncore, power, and floating point are not asked for.
 # As JSON: with -x, a number below 0 looks like none, and a metric of more events than counters
-# is the difference of counts that were not taken at the same time. These have their turn each
-# 4 ms, so that each part of the program must be long enough for all of them, on a fast host, too:
-# the part that mispredicts, and the part that reads a file, and so misses the caches.
+# is the difference of counts that were not taken at the same time. These take turns, so that each
+# part of the program must be long enough for all of them, on a fast host, too: the part that
+# mispredicts, and the part that reads a file, and so misses the caches.
 SCRIPT = r'''
-printf '#!/bin/sh\ntopdown branches 5; busybox sha1sum /bin/busybox; topdown branches 5\n' > /tmp/mix
+printf '#!/bin/sh\ntopdown branches 10; busybox sha1sum /bin/busybox; topdown branches 10\n' > /tmp/mix
 chmod +x /tmp/mix
 for metric in $(perf list --raw-dump metric 2> /dev/null | tr ' ' '\n' | grep -E "$WANTED"); do
     part "metric $metric"
@@ -41,9 +41,11 @@ ON_ICELAKE = (r'^tma_(memory_bound|heavy_operations|dram_bound|l[123]_bound|divi
               r'ports_utilization|ports_utilized_0|info_memory_load_miss_real_latency|'
               r'info_memory_latency_(data_l2_mlp|load_l3_miss_latency)|info_inst_mix_ippause|'
               r'contested_accesses)$')
-# Level 2 of Icelake has more events than counters, too. While the host stands still, time goes by for the group
-# whose turn it is, and its counts are scaled wrongly: more runs until the median is right.
+# Level 2 of Icelake has more events than counters, too. While the host stands still, time goes by
+# for the group whose turn it is, and its counts are scaled wrongly: more runs until the median is
+# right. With turns of 1 ms instead of 4 ms, each part of a program of 100 ms has all groups.
 WORKLOADS = r'''
+echo 1 > /sys/bus/event_source/devices/cpu/perf_event_mux_interval_ms
 level2() {
     for run in 1 2 3 4 5 6 7; do
         perf stat -M TopdownL2 topdown $1 100 2>&1 | tee -a /tmp/level2-$1
@@ -63,7 +65,7 @@ done
 for pair in $PAIRS; do
     part "pair $pair"; perf stat -x, -e "{${pair%=*}:u,${pair#*=}:u}" topdown chase 2
 done
-# Groups of events take turns of 4 ms: the program must be long enough for all of them.
+# The program must be long enough for all groups of events.
 part level3; perf stat -j -M TopdownL1,TopdownL2,TopdownL3 ${MORE:+-e $MORE} topdown loop 60
 part detailed; perf stat -x, -d -d -d sh -c 'sleep 0.01; topdown chase 200'
 part extra; perf stat -x, -e LLC-loads,frontend_retired.any_dsb_miss topdown chase 2
