@@ -19,11 +19,11 @@ done
 echo "qemu-system-x86_64: a message" >&2
 echo "1..2"; echo "# $*"
 case $* in
-    *-s\ /x/read) echo "ok 1 /x/read # SKIP by request (-s option)" ;;
+    *-s\ /x/read*) echo "ok 1 /x/read # SKIP by request (-s option)" ;;
     *) echo "ok 1 /x/read" ;;
 esac
 case $* in
-    *-s\ /x/write) echo "ok 2 /x/write # SKIP by request (-s option)"; exit ;;
+    *-s\ /x/write*) echo "ok 2 /x/write # SKIP by request (-s option)"; exit ;;
 esac
 echo "# ERROR:../tests/qtest/toy-test.c:7:write: assertion failed (a == b): (1 == 2)"
 echo "not ok 2 /x/write"
@@ -57,18 +57,20 @@ class Qtest(unittest.TestCase):
             'not ok 2 /x/write', '1..2'])
 
     def test_parts(self):
-        """processes that share the cases: each case is run once, and a failure is one of all"""
-        self.env['QEMU_PMU_JOBS'] = '3'
+        """processes that share the cases: each has one, and a failure is one of all"""
+        write(self.build, {'tests/qtest/toy-test': BINARY.replace('/x/write\\n', '/x/write\\n/x/a\\n')})
+        self.env['QEMU_PMU_JOBS'] = '2'
         done = self.run_test()
         self.assertEqual(done.returncode, 1)
         self.assertEqual(sorted(line for line in done.stdout.splitlines() if line[0] == '#'), [
-            '# --tap -k -s /x/read', '# --tap -k -s /x/write',
+            '# --tap -k -s /x/read -s /x/a', '# --tap -k -s /x/read -s /x/write',
+            '# --tap -k -s /x/write -s /x/a',
             '# ERROR:../tests/qtest/toy-test.c:7:write: assertion failed (a == b): (1 == 2)'])
         self.assertEqual(sorted(re.sub(r'\d ', '', line, count=1)
                                 for line in done.stdout.splitlines() if line[0] != '#'),
-                         ['1..2', 'not ok /x/write', 'ok /x/read'])
+                         ['1..3', 'not ok /x/write', 'ok /x/read'])
         self.assertEqual(sorted(re.findall(r'(?m)ok (\d)', done.stdout)), ['1', '2'])
-        self.assertTrue(done.stdout.endswith('\n1..2\n'))
+        self.assertTrue(done.stdout.endswith('\n1..3\n'))
 
     def test_early_end(self):
         """a process that ends in the middle leaves fewer cases than there were to be"""
