@@ -38,21 +38,23 @@ if text and not wanted:
     print(f'1..0 # SKIP no case has {text[0]!r}')
     sys.exit()
 jobs = max(1, min(int(os.environ.get('QEMU_PMU_JOBS', 1)), len(wanted)))
-# Each process has the next case, since some take a hundred times as long as others.
-parts = [[path] for path in wanted] if jobs > 1 else [wanted]
-lock, count = threading.Lock(), 0
+# Each process has the next part: some cases take a hundred times as long as others. Not a process
+# for each case, since most tests begin with a QEMU that lists its machines.
+count = min(4 * jobs, len(wanted)) if jobs > 1 else 1
+parts = [wanted[n::count] for n in range(count)]
+lock, seen = threading.Lock(), 0
 
 
 def show(line):
     """Print a line of one part's TAP; the cases of all parts are counted."""
-    global count        # pylint: disable=global-statement
+    global seen         # pylint: disable=global-statement
     case = re.match(r'(not ok|ok) \d+ ', line)
     if re.match(r'1\.\.\d+$', line) or case and '# SKIP by request' in line:
         return          # another part runs it
     with lock:
         if case:
-            count += 1
-            line = f'{case[1]} {count} {line[case.end():]}'
+            seen += 1
+            line = f'{case[1]} {seen} {line[case.end():]}'
         print(line, end='', flush=True)
 
 
