@@ -84,6 +84,8 @@ def environment(kind='qemu'):
                CCACHE_BASEDIR=str(ui.BUILD), CCACHE_NOHASHDIR='1', CCACHE_DEPEND='1',
                # Every file includes it, each new device changes it, and no code depends on it.
                CCACHE_IGNOREHEADERS='config-poison.h',
+               # Else decodetree writes its functions in another order each time.
+               PYTHONHASHSEED='0',
                CCACHE_MAXSIZE='3G', PATH=f'/usr/bin:/bin:/usr/sbin:/sbin:{env.get("PATH", "")}',
                LC_ALL='C.UTF-8', **KINDS[kind].env)
     return env

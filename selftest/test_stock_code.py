@@ -4,11 +4,14 @@
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 
 import functional
+import qemu
+import tree
 
 # Firmware finds nothing to boot. Time is the instruction count, so that runs can be compared.
 ARGS = ('-accel', 'tcg', '-icount', 'shift=1,sleep=off', '-rtc', 'base=2000-01-01,clock=vm',
@@ -55,3 +58,13 @@ class Stock(unittest.TestCase):
                                for kind in ('stock', 'qemu'))
                 self.assertEqual(len(stock), BLOCKS)
                 self.assertTrue(stock == ours, 'code differs')
+
+
+class Generated(unittest.TestCase):
+    def test_decoders(self):
+        """a build writes the same decoders as another, so that ccache knows what uses them"""
+        script, source = (tree.SRC / name for name in ('scripts/decodetree.py',
+                                                       'target/ppc/insn32.decode'))
+        written = {subprocess.run([sys.executable, script, source], check=True, env=qemu.environment(),
+                                  stdout=subprocess.PIPE).stdout for _ in range(3)}
+        self.assertEqual(len(written), 1)
