@@ -65,6 +65,7 @@ class Generated(unittest.TestCase):
         """a build writes the same decoders as another, so that ccache knows what uses them"""
         script, source = (tree.SRC / name for name in ('scripts/decodetree.py',
                                                        'target/ppc/insn32.decode'))
-        written = {subprocess.run([sys.executable, script, source], check=True, env=qemu.environment(),
-                                  stdout=subprocess.PIPE).stdout for _ in range(3)}
+        written = {subprocess.run([sys.executable, script, source], check=True,
+                                  env=qemu.environment(), stdout=subprocess.PIPE).stdout
+                   for _ in range(3)}
         self.assertEqual(len(written), 1)

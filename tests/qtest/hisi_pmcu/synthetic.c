@@ -145,8 +145,8 @@ static void test_synthetic_comp(void)
 }
 
 /*
- * Set a list of so many bytes. Two tests do, as others can run beside each: a
- * monitor reads byte by byte.
+ * Set a list of @length bytes; returns the answer. That takes seconds, since a
+ * monitor reads byte by byte, so that each length has a test of its own.
  */
 static QDict *set_long_synthetic(const Pmcu *p, size_t length)
 {
