@@ -2027,6 +2027,63 @@ static void case_pmi_halt(void)
     check("RIP", NO_STEP, cpu->pmi_rip, (uintptr_t)payload_halted);
 }
 
+/* If HLT comes after the interrupt that was to wake it, only this one does. */
+static bool hook_wake(Frame *f)
+{
+    if (f->vector == VEC_TIMER) {
+        irq_rip = f->rip;
+        if (++this_cpu()->events == 1 && f->rip == (uintptr_t)payload_wait) {
+            apic_timer(100000, false);
+        }
+        return true;
+    }
+    return false;
+}
+
+/*
+ * Directly after MOV SS and STI, it waits for one instruction, as an NMI, too:
+ * SDM volume 3, "Masking Exceptions and Interrupts When Switching Stacks", and
+ * our decision for STI, because a CPU that sleeps would miss its interrupt.
+ */
+static void case_pmi_inhibited(void)
+{
+    Cpu *cpu = this_cpu();
+    unsigned n;
+
+    for (n = 2; n <= 5; n++) {
+        /* CALL, MOV from SS, MOV to SS, NOP, NOP */
+        context("MOV SS");
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        apic_write(APIC_LVTPC, LVT_NMI);
+        arm(0, EV_INSNS, negative(n), true);
+        kernel(body_load_ss, 0);
+        check("interrupts", n, cpu->pmis, 1);
+        check("RIP", n, cpu->pmi_rip,
+              (uintptr_t)payload_ss_loaded +
+              (n == 2 ? -3 : n == 5 ? 1 : 0));
+
+        if (n > 4) {
+            break;
+        }
+        /* CALL, NOP, STI, HLT */
+        context("STI");
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        apic_write(APIC_LVTPC, LVT_NMI);
+        arm(0, EV_INSNS, negative(n), true);
+        cpu->hook = hook_wake;
+        apic_write(APIC_ICR, 0x40000 | VEC_TIMER);
+        kernel(body_wait, 0);
+        cpu->hook = NULL;
+        check("interrupts", n, cpu->pmis, 1);
+        check("RIP", n, cpu->pmi_rip,
+              (uintptr_t)(n == 2 ? payload_wait - 1 : payload_waited));
+        check("other interrupts", n, cpu->events, 1);
+        check("their RIP", n, irq_rip, (uintptr_t)payload_waited);
+    }
+}
+
 /* What a profiler does: each time another 100 branches */
 static bool hook_sample(Frame *f)
 {

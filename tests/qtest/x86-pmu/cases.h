@@ -97,6 +97,7 @@
     X(pmi_no_status, "pmi/status-set-by-software", 0)                       \
     X(pmi_skid_branch, "pmi/skid-branches", 0)                              \
     X(pmi_skid_insn, "pmi/skid-instructions", 0)                            \
+    X(pmi_inhibited, "pmi/inhibited", 0)                                    \
     X(pmi_skid_far, "pmi/skid-far-branches", 0)                             \
     X(pmi_full_block, "pmi/full-block", 0)                                  \
     X(pmi_away, "pmi/away", CASE_MANUAL)                                    \

@@ -697,6 +697,28 @@ payload_storm_end:
     ret
 
 /* Only a PMI ends it. */
+/* No interrupt is taken between the last two of these instructions. */
+BODY load_ss
+    mov     %ss, %eax
+    mov     %eax, %ss
+    nop
+    .globl  payload_ss_loaded
+payload_ss_loaded:
+    nop
+    ret
+
+/* An interrupt that waits until STI must not be taken before HLT. */
+BODY wait
+    nop
+    sti
+    .globl  payload_wait
+payload_wait:
+    hlt
+    .globl  payload_waited
+payload_waited:
+    cli
+    ret
+
 BODY halt_for_pmi
     nop
     hlt

@@ -22,6 +22,7 @@
     X(switch_gp) X(switch_fixed)                                            \
     X(switch_write) X(branch_chain) X(not_taken_chain) X(nop_chain)         \
     X(full_block) X(fault_skipped) X(storm_loop) X(halt_for_pmi)            \
+    X(load_ss) X(wait)                                                      \
     X(halt_for_nmi) X(rdpmc_fixed_0) X(rdpmc_gp_0) X(send_irq) X(spin)      \
     X(long_rep) X(long_until_irq) X(loop_div)
 
@@ -64,6 +65,9 @@ extern const uint8_t payload_irq_calls[], payload_loop_div_end[];
 extern const uint8_t payload_storm_end[], payload_user_int[];
 extern const uint64_t payload_split_steps[];
 extern const uint8_t payload_halted[];
+extern const uint8_t payload_ss_loaded[];
+extern const uint8_t payload_wait[];
+extern const uint8_t payload_waited[];
 extern const uint8_t payload_irq_sent[], payload_irq_next[];
 extern const uint8_t payload_spin[], payload_spin_end[];
 

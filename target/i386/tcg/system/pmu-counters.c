@@ -300,9 +300,18 @@ static void x86_pmu_freeze(X86CPU *cpu)
     }
 }
 
+/*
+ * Directly after MOV SS, POP SS, and STI, no interrupt is taken, so that the
+ * next instruction can load the stack pointer, or wait: QEMU lets an NMI in.
+ */
+static bool x86_pmu_inhibited(X86CPU *cpu)
+{
+    return cpu->env.hflags & HF_INHIBIT_IRQ_MASK;
+}
+
 void x86_pmu_deliver(X86CPU *cpu)
 {
-    if (cpu->pmu->irq_pending) {
+    if (cpu->pmu->irq_pending && !x86_pmu_inhibited(cpu)) {
         cpu->pmu->irq_pending = false;
         if (cpu->apic_state) {
             APICCommonState *apic = APIC_COMMON(cpu->apic_state);
@@ -446,7 +455,8 @@ static void x86_pmu_set_due(X86CPU *cpu)
     unsigned i, words = 0;
 
     for (i = 0; i < ARRAY_SIZE(due); i++) {
-        due[i] = pmu->irq_pending ? 0 : INSN_COUNT_NEVER;
+        /* Inhibited: after the next instruction */
+        due[i] = pmu->irq_pending ? x86_pmu_inhibited(cpu) : INSN_COUNT_NEVER;
     }
     for (i = 0; i < PMU_COUNTERS; i++) {
         const PMUConfig *c = &pmu->config[i];
