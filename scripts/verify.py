@@ -15,7 +15,7 @@ from export import format_series
 from base import ENV, git
 from tree import STAGE
 
-LIMIT = 596     # changed lines of QEMU's own files in the whole series: ours is plug-in code
+LIMIT = 599     # changed lines of QEMU's own files in the whole series: ours is plug-in code
 CHECKPATCH = 'perl scripts/checkpatch.pl --no-tree --terse --no-summary --no-signoff'.split()
 
 

@@ -171,6 +171,18 @@ void ppc_count_time(PowerPCCPU *cpu)
     seqlock_write_end(&c->seq);
 }
 
+static void ppc_count_time_work(CPUState *cs, run_on_cpu_data data)
+{
+    ppc_count_time(POWERPC_CPU(cs));
+}
+
+void ppc_count_stopped(PowerPCCPU *cpu)
+{
+    if (cpu->insn_count.on) {
+        async_run_on_cpu(CPU(cpu), ppc_count_time_work, RUN_ON_CPU_NULL);
+    }
+}
+
 /* CTRL has been written */
 void helper_count_ctrl(CPUPPCState *env)
 {

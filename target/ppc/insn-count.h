@@ -146,6 +146,12 @@ void ppc_count_call(PowerPCCPU *cpu, uint64_t insns,
 void ppc_count_class_init(ObjectClass *oc);
 void ppc_count_time(PowerPCCPU *cpu);
 
+/*
+ * For pnv_core.c: the thread has been stopped. It may be between two blocks,
+ * and then does not notice until it is started again.
+ */
+void ppc_count_stopped(PowerPCCPU *cpu);
+
 #else
 
 /* Not migrated: no counts */
@@ -187,6 +193,10 @@ static inline void ppc_count_class_init(ObjectClass *oc)
 }
 
 static inline void ppc_count_time(PowerPCCPU *cpu)
+{
+}
+
+static inline void ppc_count_stopped(PowerPCCPU *cpu)
 {
 }
 

@@ -760,6 +760,7 @@ static void test_hpmn(const void *cpu)
     /* An HPMN of all 8 counters, or of more, hides none. */
     for (int hpmn = 8; hpmn <= 31; hpmn += 23) {
         guest_write(&p, 0, MDCR_EL2, hpmn);
+        g_assert_cmpint(extract64(el1_read(&p, PMCR_EL0), 11, 5), ==, 8);
         for (int i = 0; i < ARRAY_SIZE(bits); i++) {
             el1_write(&p, bits[i].set, UINT32_MAX);
             g_assert_cmphex(el1_read(&p, bits[i].set), ==, 0x800000ff);

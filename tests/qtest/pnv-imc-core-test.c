@@ -23,6 +23,7 @@
 #include "qobject/qbool.h"
 #include "qobject/qdict.h"
 #include "qobject/qlist.h"
+#include "qemu/host-utils.h"
 
 #define XSCOM_BASE      0x000603fc00000000ull
 
@@ -41,6 +42,11 @@
 #define PAGE_OF(n)      (PAGE + (n) * 0x10000ull)
 #define BUFFER          0x3000000ull
 #define RECORDS         4096
+
+/* Direct controls of the first core of a POWER10: see hw/ppc/pnv_core.c */
+#define P10_DIRECT_CONTROLS (XSCOM_BASE + 0x20028449ull * 8)
+#define DIRECT_START(n)     (1ull << (63 - 6 - 8 * (n)))
+#define DIRECT_STOP(n)      (1ull << (63 - 7 - 8 * (n)))
 
 #define US              1000ll
 #define MS              1000000ll
@@ -2858,6 +2864,63 @@ static void test_hammer(const void *data)
     unlink(dtb);
 }
 
+/* Reference clock and cycles of busy threads, at one moment, in ns */
+static void look_at_time(QTestState *qts, uint64_t *clock, uint64_t *busy)
+{
+    do {
+        *clock = word(qts, PAGE, P10->ref_clock);
+        *busy = word(qts, PAGE, P10->hv_cycles);
+    } while (word(qts, PAGE, P10->ref_clock) != *clock);
+    *clock = *clock * 1000 / 32;
+}
+
+/*
+ * Cycles that threads are busy in 20 ms or more, for each nanosecond. It begins
+ * as much later: a thread that is started is busy from its next turn on.
+ */
+static double busy_threads(QTestState *qts)
+{
+    uint64_t clock[3], busy[3];
+    unsigned i;
+
+    look_at_time(qts, &clock[0], &busy[0]);
+    for (i = 1; i < 3; i++) {
+        do {
+            look_at_time(qts, &clock[i], &busy[i]);
+        } while (clock[i] - clock[i - 1] < 20 * MS);
+    }
+    return (double)(busy[2] - busy[1]) / (clock[2] - clock[1]);
+}
+
+/*
+ * A thread that firmware has stopped is not busy, whatever it did when it was
+ * stopped. With -icount, one of two threads waits for its turn.
+ */
+static void test_stopped(void)
+{
+    static uint32_t loop[] = { B(0) };
+    Program p = { loop, ARRAY_SIZE(loop) };
+    QTestState *qts = run(P10, &p, "",
+                          "-smp 2,cores=1,threads=2 -icount shift=0");
+    unsigned stopped, i;
+
+    set_up(qts, P10, 0, 0, PAGE);
+    put(qts, P10, 0, 0, R_HTM_MODE, HTM_RUN);
+    go(qts);
+    for (i = 0; i < 8; i++) {
+        /* None, thread 0, thread 1, both; and again */
+        stopped = i % 4;
+        qtest_writeq(qts, P10_DIRECT_CONTROLS,
+                     DIRECT_START(0) | DIRECT_START(1));
+        qtest_writeq(qts, P10_DIRECT_CONTROLS,
+                     (stopped & 1 ? DIRECT_STOP(0) : 0) |
+                     (stopped & 2 ? DIRECT_STOP(1) : 0));
+        g_assert_cmpfloat_with_epsilon(busy_threads(qts),
+                                       2 - ctpop32(stopped), 0.1);
+    }
+    qtest_quit(qts);
+}
+
 static void add(const char *name, GTestDataFunc test)
 {
     unsigned i;
@@ -2921,6 +2984,7 @@ int main(int argc, char **argv)
         add("ebb", test_ebb);
         add("stress", test_stress);
         add("hammer", test_hammer);
+        qtest_add_func("/pnv-imc-core/powernv10/stopped", test_stopped);
     }
     return g_test_run();
 }

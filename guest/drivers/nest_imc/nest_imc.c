@@ -21,7 +21,8 @@
  * it grew. While the driver is loaded, the microcode runs. Linux pauses the microcode at boot and
  * after the last perf event of a chip, with OPAL calls that modules cannot make. So this driver
  * stores commands in the control block, as OPAL does. perf is not told: unloading pauses what
- * loading has resumed, even if perf counts at that moment.
+ * loading has resumed, even if perf counts at that moment. What perf has paused, the next look
+ * of this driver resumes, up to interval_ms later.
  *
  * Copyright (c) qemu-pmu developers
  */

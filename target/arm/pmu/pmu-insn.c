@@ -148,7 +148,7 @@ static uint64_t pmu_insn_get(CPUARMState *env, ARMPmuInsnEvent event)
         /*
          * The current block may end early, so do not count it. The lanes that
          * are subtracted are in later words, which are read after the others
-         * and so are not older.
+         * and so are not older, on a host that keeps stores in order.
          */
         value -= TCG_MAX_INSNS * pmu_insn_most(c, event);
     }
