@@ -270,6 +270,11 @@ static void virt_set_pmcu(Object *obj, bool value, Error **errp)
         error_setg(errp, "pmcu cannot be set after the machine was created");
         return;
     }
+    if (MACHINE(obj)->possible_cpus) {
+        /* Their MPIDRs are chosen: set-numa-node has asked for them */
+        error_setg(errp, "pmcu cannot be set after the list of CPUs was made");
+        return;
+    }
     VIRT_MACHINE(obj)->pmcu = value;
 }
 

@@ -588,6 +588,7 @@ static void hisi_pmcu_trigger(HisiPmcuState *s)
         return;
     }
     if (s->faults.refuse) {
+        trace_hisi_pmcu_fault(s->die, "refuse", 0);
         hisi_pmcu_reject(s, s->faults.refuse, "fault on demand: refuse");
         return;
     }

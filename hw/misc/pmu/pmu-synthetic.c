@@ -16,6 +16,9 @@
 
 #define MAX_UNIT    UINT16_MAX
 
+/* Bytes of two names: each dash is tried as the one between them */
+#define MAX_RANGE   1024
+
 typedef enum PmuSyntheticKind {
     PMU_SYNTHETIC_RATE,
     PMU_SYNTHETIC_NOISE,
@@ -148,8 +151,8 @@ static bool pmu_synthetic_entry(const char *text,
         return false;
     }
 
-    if (!where[0] || !pmu_synthetic_range(where[0], events, &entry->first,
-                                          &entry->last)) {
+    if (!where[0] || strlen(where[0]) > MAX_RANGE ||
+        !pmu_synthetic_range(where[0], events, &entry->first, &entry->last)) {
         g_autofree char *number = events->step > 1
             ? g_strdup_printf("a multiple of %u", events->step)
             : g_strdup("a number");
