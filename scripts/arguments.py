@@ -79,7 +79,10 @@ def at_path(option, default=''):
         if not source or not target.startswith('/') or not target.strip('/'):
             raise ArgumentTypeError(f'{option} {text}: expected FILE=/PATH/IN/GUEST')
         if not (os.path.isdir if default else os.path.exists)(source):
-            raise ui.Fail(f'{option} {source}: no such {"folder" if default else "file"}')
+            raise ui.Fail(f'{option} {source}: {"not a" if os.path.exists(source) else "no such"} '
+                          f'{"folder" if default else "file"}')
+        if target.endswith('/') and os.path.isfile(source):
+            target += os.path.basename(source)          # as cp does
         return text, target, os.path.abspath(source)
     return parse
 
@@ -100,6 +103,9 @@ def from_guest(text):
     local = local or os.path.basename(path.rstrip('/'))
     if not path.startswith('/') or not path.strip('/') or not local:
         raise ArgumentTypeError(f'--get {text}: expected /PATH/IN/GUEST or /PATH/IN/GUEST=FILE')
+    if path.startswith(('/proc/', '/sys/')):    # tar believes their sizes, which are 0 or wrong
+        raise ui.Fail(f'--get {path}: this is no file on a disk',
+                      'let SCRIPT copy it to one, and get that')
     if not os.path.isdir(os.path.dirname(local) or '.'):
         raise ui.Fail(f'--get {text}: there is no folder {os.path.dirname(local)}')
     return text, path.rstrip('/'), os.path.abspath(local)

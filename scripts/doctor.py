@@ -17,8 +17,10 @@ def checks():
         system = platform.freedesktop_os_release()
     except OSError:
         system = {'PRETTY_NAME': 'unknown'}
-    good = system.get('ID') == 'debian' and system.get('VERSION_ID') in ('12', '13')
-    yield f'system: {system["PRETTY_NAME"]}', None if good else 'not Debian 12 or 13', \
+    good = system.get('ID') == 'debian' and system.get('VERSION_ID') in ('12', '13') and \
+        platform.machine() == 'x86_64'
+    yield f'system: {system["PRETTY_NAME"]} ({platform.machine()})', \
+        None if good else 'not Debian 12 or 13 on x86_64', \
         'use one of these'
 
     if good:

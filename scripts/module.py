@@ -88,7 +88,7 @@ MADE = '.* *.o *.ko *.a *.mod *.mod.c Module.symvers modules.order'.split()
 
 def check_source(source):
     """The absolute path of a module's folder; refuse what cannot be one."""
-    source = pathlib.Path(source).absolute()
+    source = pathlib.Path(os.path.abspath(source))      # its name becomes one of ours: no `..`
     if not source.is_dir():
         raise ui.Fail(f'{ui.show(source)}: {"not a" if source.exists() else "no such"} folder')
     if not any((source / kbuild).is_file() for kbuild in ('Kbuild', 'Makefile')):
@@ -150,9 +150,9 @@ def build(name, source, kernel=None):
 
 
 def reason(log, fail):
-    """The first error of the compiler or modpost; make's own come after it and say less."""
+    """The first error of the compiler, modpost or Kbuild; what make says of a target comes later."""
     for line in log.read_text().splitlines():
-        if re.search(r'(^|\s)(fatal )?error: |^ERROR: ', line):
+        if re.search(r'(^|\s)(fatal )?error: |^ERROR: |\*\*\* (?!\[)', line):
             return line
     return fail.args[0]
 

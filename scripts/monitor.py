@@ -33,6 +33,11 @@ def connect(address):
     return monitor
 
 
+def lost():
+    """What the library raises when QEMU ends, by where that happens."""
+    return library().QMPError, EOFError, ConnectionResetError, AssertionError
+
+
 @contextlib.contextmanager
 def address(name):
     """A guest's socket, by a path that is short enough wherever the build folder is."""
@@ -93,9 +98,9 @@ def of_guest(name=''):
             try:
                 yield monitor
             finally:
-                with contextlib.suppress(EOFError, OSError):    # what ended the reader
+                with contextlib.suppress(OSError, *lost()):      # what ended the reader
                     monitor.close()
-        except library().QMPError as error:
-            raise (ui.Fail if str(error) else Gone)(str(error) or 'the guest has ended') from None
-        except EOFError:
+        except library().qmp_client.ExecuteError as error:
+            raise ui.Fail(str(error)) from None
+        except lost():
             raise Gone('the guest has ended') from None

@@ -109,6 +109,9 @@ def cmd_test(opt):
     if opt.coverage:
         opt.suite, os.environ['QEMU_PMU_KIND'] = ['qtest'], coverage.KIND
     found = list(selected(opt.suite, opt.tests, opt.device))
+    for name in set(opt.tests) - {name for _, name, _ in found}:
+        raise ui.Fail(f'{name}: no such test{" of these" * bool(opt.suite or opt.device)}',
+                      "'./pmu test --list' has the tests' names", status=2)
     if opt.only:                                # the other suite is one test
         found = [test for test in found if test[0] != 'patches']
     if opt.list:

@@ -20,7 +20,10 @@ import traceback
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HOME, CACHE = (pathlib.Path(os.path.realpath(path)) for path in (
     os.environ.get('QEMU_PMU_BUILD') or ROOT / 'build',
-    pathlib.Path(os.environ.get('XDG_CACHE_HOME') or pathlib.Path.home() / '.cache', 'qemu-pmu')))
+    # `~` stays as it is for somebody without a home folder.
+    pathlib.Path(os.environ.get('XDG_CACHE_HOME') or
+                 re.sub('^~', lambda _: str(ROOT / 'build'), os.path.expanduser('~/.cache')),
+                 'qemu-pmu')))
 os.environ['XDG_CACHE_HOME'] = str(CACHE.parent)     # jobs of the build graph run elsewhere
 MARK = HOME / '.qemu-pmu'       # made only if HOME was new or empty: `pmu clean` may remove it
 ELSEWHERE = 'set QEMU_PMU_BUILD and XDG_CACHE_HOME to other folders'
@@ -127,6 +130,7 @@ def run(cmd, log=None, what=None, hint=None, on_line=None, **kw):
     cmd = [str(c) for c in cmd]
     what = what or pathlib.Path(cmd[0]).name
     lines = []
+    claim()
     LOGS.mkdir(parents=True, exist_ok=True)
     path = LOGS / log if log else None
     with open(path or os.devnull, 'w', buffering=1, errors='backslashreplace') as out, \
@@ -218,8 +222,8 @@ def existing(path):
 
 def bad_path():
     """Why QEMU cannot be built in BUILD, if so."""
-    return f'QEMU cannot be built in {str(BUILD)!r}: no spaces and colons' \
-        if re.search(r'[\s:]', str(BUILD)) else None
+    return f'QEMU cannot be built in {str(BUILD)!r}: no spaces, colons and commas' \
+        if re.search(r'[\s:,]', str(BUILD)) else None
 
 
 def need_room(folder, megabytes):
@@ -241,14 +245,23 @@ def try_lock(path):
     return handle
 
 
+def claim():
+    """Make HOME and its MARK; refuse a folder of somebody's, where we would remove folders."""
+    if not HOME.exists() or not any(HOME.iterdir()):
+        HOME.mkdir(parents=True, exist_ok=True)
+        MARK.touch()
+    elif HOME != ROOT / 'build' and not MARK.exists() and not (HOME / 'build.ninja').exists():
+        raise Fail(f'{show(HOME)} has files that are not of pmu',
+                   'set QEMU_PMU_BUILD to a new or empty folder')
+
+
 @contextlib.contextmanager
 def lock(path, what):
     """Hold an exclusive lock; our progress is in the file, for those who wait for it."""
     # Every command that fills HOME takes a lock in it first.
-    new = HOME in path.parents and not (HOME.exists() and any(HOME.iterdir()))
+    if HOME in path.parents:
+        claim()
     path.parent.mkdir(parents=True, exist_ok=True)
-    if new:
-        MARK.touch()
     with try_lock(path) or open(path, 'a+') as handle:
         with Step(f'waiting for another pmu that is busy with {what}', path.read_text):
             fcntl.flock(handle, fcntl.LOCK_EX)      # at once if it is ours already
@@ -328,7 +341,8 @@ def main(function):
         status = 1
     except Exception as error:            # a bug of ours: keep the traceback, spare the user
         log = LOGS / 'crash.log'
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, Fail):
+            claim()
             write(log, traceback.format_exc())
         print(f'pmu: error: internal error: {error!r} (log: {show(log)})'
               '; please report it with that log, to whom MAINTAINERS says', file=sys.stderr)

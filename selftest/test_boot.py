@@ -36,7 +36,7 @@ qemu.binary = lambda name, kind='qemu': top / 'bin' / name
 def main(_):
     options = boot.Options('arm', **dict(w.split('=', 1) for w in words))
     options.timeout = float(options.timeout)
-    ui.BUILD.mkdir(parents=True, exist_ok=True)
+    ui.claim()
     if mode == 'command':
         print(*boot.command(options, top)[0], sep='\\n')
         return 0

@@ -113,8 +113,9 @@ class Arguments(unittest.TestCase):
         for option, value, why in (
                 ('--initrd-add', 'missing=/x', '--initrd-add missing: no such file'),
                 ('--module', 'missing.ko:a=1', '--module missing.ko: no such file'),
-                ('--share', 'run.sh', '--share run.sh: no such folder'),
+                ('--share', 'run.sh', '--share run.sh: not a folder'),
                 ('--get', '/x=missing/y', 'there is no folder missing'),
+                ('--get', '/proc/stat', 'let SCRIPT copy it'),
                 ('--kernel', 'missing', '--kernel missing: no such file'),
                 ('--kernel', 'scripts', '--kernel scripts: no arch/arm64/boot/Image'),
                 ('--kernel', 'run.sh', 'is not a kernel for arm64')):
@@ -235,13 +236,30 @@ class Trouble(TreeTest):
         self.assertEqual(self.project.pmu('clean', '--downloads').returncode, 0)
         self.assertFalse((self.project.cache / 'qemu-pmu').exists())
 
+    def test_closed(self):
+        """closed standard streams, or no home folder, are no failure"""
+        env = dict(self.project.env, PATH=os.environ['PATH'])
+        for end in '>&-', '2>&-', '<&-', '>&- 2>&- <&-':
+            done = subprocess.run(['sh', '-c', f'exec "$0" --help {end}', ROOT / 'pmu'], env=env,
+                                  capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stderr), (0, ''))
+            self.assertEqual('usage: pmu' in done.stdout, '>&-' not in end.split())
+        del env['HOME'], env['XDG_CACHE_HOME']
+        done = self.project.run('-c', 'import pwd, sys\ndel pwd.getpwuid\nsys.path.append("scripts")\n'
+                                'pwd.getpwuid = {}.__getitem__\nimport ui\nprint(ui.CACHE)', env=env)
+        self.assertEqual(done.stdout, f'{self.project.root}/build/.cache/qemu-pmu\n', done.stderr)
+
     def test_clean_others(self):
-        """clean leaves a folder that had files before pmu used it, and follows a link"""
-        write(self.project.build, {'mine': ''})
-        self.prepare()
+        """nothing uses or cleans a folder of the user's, even if it has names of ours"""
+        write(self.project.build, {'set-1/mine': '', 'qemu/src/mine': ''})
+        one_line(self, self.project.pmu('set'), 1, 'has files that are not of pmu',
+                 'set QEMU_PMU_BUILD')
         one_line(self, self.project.pmu('clean', '--force'), 1, 'had files before', 'by hand')
-        self.assertTrue((self.project.build / 'mine').exists())
-        self.assertTrue(self.src.exists())
+        self.assertEqual(len(list(self.project.build.rglob('mine'))), 2)
+
+    def test_clean_link(self):
+        """clean follows a link"""
+        self.prepare()
         place, link = self.project.top / 'place', self.project.top / 'link'
         place.mkdir()
         link.symlink_to(place)

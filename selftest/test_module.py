@@ -87,6 +87,11 @@ class Module(unittest.TestCase):
         self.assertEqual(os.path.realpath(path),
                          os.path.realpath(self.top / 'usr/lib/x86_64-linux-gnu'))
 
+    def test_parent(self):
+        """a folder given as `..` has its own name: a build removes what is under that name"""
+        write(self.top, {'drv/Kbuild': '', 'drv/sub/x': ''})
+        self.assertEqual(module.check_source(self.top / 'drv/sub/..'), self.top / 'drv')
+
     def test_reason(self):
         """of a failed build, the first error of the compiler is shown, not make's last"""
         log, fail = self.top / 'log', ui.Fail('make failed: Error 2')
@@ -95,6 +100,9 @@ class Module(unittest.TestCase):
                          "scratch/new.c:3:5: error: expected ';' before '}' token")
         log.write_text('ERROR: modpost: "x" [new.ko] undefined!\nmake: *** [2: y] Error 2\n')
         self.assertEqual(module.reason(log, fail), 'ERROR: modpost: "x" [new.ko] undefined!')
+        rule = "make[3]: *** No rule to make target 'typo.o', needed by 'new.o'.  Stop."
+        log.write_text(f'{rule}\nmake: *** [Makefile:2: new.o] Error 2\n')
+        self.assertEqual(module.reason(log, fail), rule)
         log.write_text('make: *** [Makefile:2: new.o] Error 1\n')
         self.assertEqual(module.reason(log, fail), 'make failed: Error 2')
 
