@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 import fixtures
-from arguments import parser
+from arguments import at_path, parser
 from fixtures import ROOT, TreeTest, finish, one_line, write
 
 STUB = '#!/bin/sh\necho "$0 $*" >> "$CALLS"\n'
@@ -106,6 +106,13 @@ class Arguments(unittest.TestCase):
                           ('text.sh', ' does not start with "#!"'), ('dos.sh', ' has the line ends')):
             one_line(self, self.pmu('boot', 'arm', '--run', name), 1, f'--run {name}{why}')
         self.assertFalse(self.project.build.exists())
+
+    def test_into_folder(self):
+        """a file for a guest path with a slash at its end keeps its name, as with cp"""
+        add = at_path('--initrd-add')
+        self.assertEqual(add(f'{ROOT}/pmu=/root/')[1], '/root/pmu')
+        self.assertEqual(add(f'{ROOT}/pmu=/root/x')[1], '/root/x')
+        self.assertEqual(add(f'{ROOT}/scripts=/root/')[1], '/root/')
 
     def test_missing_inputs(self):
         """whatever else is missing is noticed before anything is built, too"""

@@ -2050,9 +2050,9 @@ static void case_pmi_inhibited(void)
     Cpu *cpu = this_cpu();
     unsigned n;
 
+    /* CALL, MOV from SS, MOV to SS, NOP, NOP */
+    context("MOV SS");
     for (n = 2; n <= 5; n++) {
-        /* CALL, MOV from SS, MOV to SS, NOP, NOP */
-        context("MOV SS");
         pmu_reset();
         pmu_enable = COUNTERS_MASK;
         apic_write(APIC_LVTPC, LVT_NMI);
@@ -2062,12 +2062,11 @@ static void case_pmi_inhibited(void)
         check("RIP", n, cpu->pmi_rip,
               (uintptr_t)payload_ss_loaded +
               (n == 2 ? -3 : n == 5 ? 1 : 0));
+    }
 
-        if (n > 4) {
-            break;
-        }
-        /* CALL, NOP, STI, HLT */
-        context("STI");
+    /* CALL, NOP, STI, HLT */
+    context("STI");
+    for (n = 2; n <= 4; n++) {
         pmu_reset();
         pmu_enable = COUNTERS_MASK;
         apic_write(APIC_LVTPC, LVT_NMI);
