@@ -44,6 +44,7 @@ PHASES = ((rb'SeaBIOS|OPAL v|BdsDxe|UEFI firmware', 'firmware'),
            'kernel'),
           (rb'Run /init|Freeing unused', 'user space'))
 PANIC = rb'Kernel panic - not syncing[^\r\n]*'
+SILENT = 5         # seconds after a panic in which a guest that lives on says something
 # CPU features that TCG lacks, a flash image that Debian does not have, and our own
 # signal: the user can do nothing about them and the guest is none the worse.
 NOISE = re.compile(r"TCG doesn't support requested feature|Could not find PNOR 'pnv-pnor.bin'|"
@@ -249,19 +250,28 @@ def run(opt, echo=show, typed=False, limit=0, drop=b''):
             boot(console, opt, messages)
         messages.release()
         console.deadline = time.monotonic() + limit if limit else None
-        for line in console:
-            if given.kept and not given.kept.saved and b'@@pmu-wait' in line:
-                given.kept.save(opt.guest)
-                given.kept.send(child.stdin, opt.run)
-                continue
-            if match := re.search(rb'@@pmu-exit (\d+)', line):
-                if match.start():           # output that did not end its line
-                    echo(line[:match.start()].decode(errors='replace'))
-                complete = given.collect()      # whatever the script's status
-                return int(match[1]) or int(not complete)
-            if re.search(PANIC, line):
-                raise console.failure('the kernel panicked', 'see the console lines above')
-            echo(line.decode(errors='replace'))
+        panic = False
+        try:
+            for line in console:
+                if given.kept and not given.kept.saved and b'@@pmu-wait' in line:
+                    given.kept.save(opt.guest)
+                    given.kept.send(child.stdin, opt.run)
+                    continue
+                if match := re.search(rb'@@pmu-exit (\d+)', line):
+                    if match.start():           # output that did not end its line
+                        echo(line[:match.start()].decode(errors='replace'))
+                    complete = given.collect()      # whatever the script's status
+                    return int(match[1]) or int(not complete)
+                # A script may print that, too. After a panic QEMU ends, unless --append has it wait.
+                panic = panic or re.search(PANIC, line)
+                if panic:
+                    console.deadline = time.monotonic() + SILENT
+                echo(line.decode(errors='replace'))
+        except TimeoutError:
+            if not panic:
+                raise
+        if panic:
+            raise console.failure('the kernel panicked', 'see the console lines above')
         how = ''
         with contextlib.suppress(subprocess.TimeoutExpired):
             how = f' (QEMU\'s status: {child.wait(2)})'      # negative: the signal that ended it
@@ -322,7 +332,7 @@ def cmd_boot(opt):
         raise ui.Fail('no terminal for a shell', "use --run SCRIPT; see 'pmu boot --help'",
                       status=2)
     if opt.run:
-        guest.check_script(opt.run)
+        guest.check_script(opt.run, kernels.ARCHES[opt.arch])
     if opt.ssh and not shutil.which('ssh-keygen'):
         raise ui.Fail('--ssh needs ssh-keygen on this host', 'apt-get install openssh-client')
     graph('stock' if opt.stock else 'qemu', f'guest-{opt.arch}')

@@ -31,7 +31,7 @@ def checks():
             archive, problem = debian.host_archive(), None
         except ui.Fail as fail:
             archive, problem = '', str(fail)
-        yield f'Debian archive: {archive}', problem, 'mend /etc/apt'
+        yield f'Debian archive: {archive}', problem, 'correct /etc/apt'
 
     used = {folder: int((ui.output(['du', '-sk', folder]) or '0').split()[0]) / 1e6
             for folder in ROOM}
@@ -43,7 +43,8 @@ def checks():
             None if have >= more else f'it takes {need} GB, and its disk lacks ' \
             f'{more - have:.1f} GB', f'free some space, or {ui.ELSEWHERE}'
         yield f'permissions of {ui.show(folder)}', \
-            None if os.access(ui.existing(folder), os.W_OK) else 'cannot be written', ui.ELSEWHERE
+            None if os.path.isdir(at := ui.existing(folder)) and os.access(at, os.W_OK) else \
+            'cannot be written', ui.ELSEWHERE
     yield 'path of the build folder', ui.bad_path(), ui.ELSEWHERE
 
     memory = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9

@@ -134,7 +134,7 @@ def programs(arch):
     for name, files in sorted(found.items()):
         ui.run([f'{arch.triplet}-gcc', '-std=gnu11', '-O2', '-g', '-static', '-Wall', '-Wextra',
                 '-Werror', '-o', where / name, *files], f'{name}.log',
-               f'compiling {ui.show(files[0].parent)}', 'mend it and run it again')
+               f'compiling {ui.show(files[0].parent)}', 'correct it and run it again')
         yield name, where / name
 
 
@@ -223,17 +223,20 @@ def packages(name, wanted):
     return path
 
 
-def check_script(path):
+def check_script(path, arch):
     """Refuse a --run file that the guest's kernel could not execute."""
     if not os.path.isfile(path):
         raise ui.Fail(f'--run {path}: {"not a" if os.path.exists(path) else "no such"} file')
     with open(path, 'rb') as handle:
-        first = handle.readline(4096)
-    if first[:2] not in (b'#!', b'\x7fE'):
+        head = handle.read(4096)
+    if head[:2] not in (b'#!', b'\x7fE'):
         raise ui.Fail(f'--run {path} does not start with "#!"', 'begin it with #!/bin/sh')
-    if first[:2] == b'#!' and first.endswith(b'\r\n'):
+    if re.match(rb'#![^\n]*\r\n', head):
         raise ui.Fail(f'--run {path} has the line ends of Windows',
                       f"remove them: sed -i 's/\\r$//' {shlex.quote(str(path))}")
+    if head[:2] != b'#!' and int.from_bytes(head[18:20], 'little') not in arch.machines:
+        raise ui.Fail(f'--run {path} is a program for another CPU',
+                      f'compile it with {arch.triplet}-gcc -static')
 
 
 def extra_archive(files):

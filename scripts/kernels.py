@@ -27,17 +27,19 @@ class Arch:
     kernel: str         # meta package of the kernel
     triplet: str        # cross compiler prefix
     magic: tuple        # (pattern, name): how to recognise a kernel image
+    machines: tuple = ()    # of ELF programs that it executes: e_machine
     most: int = 0       # bytes of a RAM disk that QEMU loads; 0: any number
 
 
 ARCHES = {a.name: a for a in (
     Arch('arm', 'arm64', 'linux-image-cloud-arm64', 'aarch64-linux-gnu',
-         ((rb'.{56}ARM\x64', 'arm64 Image'), (rb'MZ..zimg', 'EFI zboot image'))),
+         ((rb'.{56}ARM\x64', 'arm64 Image'), (rb'MZ..zimg', 'EFI zboot image')),
+         (183, 40)),
     Arch('power', 'ppc64el', 'linux-image-powerpc64le', 'powerpc64le-linux-gnu',
-         ((rb'\x7fELF\x02\x01.{12}\x15\0', 'little-endian ppc64 ELF'),),
+         ((rb'\x7fELF\x02\x01.{12}\x15\0', 'little-endian ppc64 ELF'),), (21,),
          most=128 << 20),
     Arch('x86', 'amd64', 'linux-image-cloud-amd64', 'x86_64-linux-gnu',
-         ((rb'.{514}HdrS', 'bzImage'),)),
+         ((rb'.{514}HdrS', 'bzImage'),), (62, 3)),
 )}
 
 

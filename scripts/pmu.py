@@ -18,9 +18,8 @@ def run(argv):
     if argv[:1] in (['boot'], ['topdown'], ['count']) and '--' in argv:
         cut = argv.index('--')
         argv, args = argv[:cut], argv[cut + 1:]
-    if not argv or argv[0] == 'help':
-        parser().print_help()
-        return 0
+    if argv[:1] in ([], ['help']):
+        argv = [*argv[1:], '--help']        # of a command, perhaps
     opt, unknown = parser().parse_known_args(argv)
     if unknown:
         opt.error(f'unrecognized arguments: {" ".join(unknown)}')      # with the command's --help

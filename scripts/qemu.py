@@ -186,7 +186,7 @@ def build(kind, qemu_src=None, wanted=()):
                 if match := re.match(r'\[(\d+/\d+)\]', line):
                     step.detail = match[1]
             ui.run(['ninja', *(wanted or goals(kind))], f'build-{kind}.log', 'building QEMU',
-                   'mend it and run it again', cwd=folder(kind), env=environment(kind),
+                   'correct it and run it again', cwd=folder(kind), env=environment(kind),
                    on_line=progress)
         link_firmware(kind)
 
@@ -195,6 +195,11 @@ def cmd_install(opt):
     """Install the emulators with their data and Debian's firmware."""
     graph('qemu')
     prefix = pathlib.Path(opt.prefix).absolute()
+    bundle = folder() / 'qemu-bundle' / PREFIX / 'share'
+    files = [*map(binary, PROGRAMS), *(f for f in bundle.rglob('*') if f.is_file()),
+             *fetch_firmware().iterdir()]
+    ui.need_room(prefix, sum(path.stat().st_size for path in files) / 1e6,
+                 'free some space, or give another --prefix')
     with ui.Step(f'install into {prefix}'):
         (prefix / 'bin').mkdir(parents=True, exist_ok=True)
         for name in PROGRAMS:
@@ -202,7 +207,6 @@ def cmd_install(opt):
             part = prefix / 'bin' / f'.{path.name}.part'
             shutil.copy2(path, part)
             part.replace(prefix / 'bin' / path.name)
-        bundle = folder() / 'qemu-bundle' / PREFIX / 'share'
         for name in ('qemu', 'qemu-firmware'):
             shutil.copytree(bundle / name, prefix / 'share' / name, dirs_exist_ok=True,
                             ignore_dangling_symlinks=True)

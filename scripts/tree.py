@@ -174,7 +174,7 @@ def apply_series(commit, version, branch=None):
         done = int(git('rev-list', '--count', f'{commit}..HEAD', cwd=STAGE))
         raise ui.Fail(f'{patches[done].name} does not apply to QEMU {version}',
                       f'use QEMU {made_for} (--qemu-src DIR|TARBALL), or ' + (
-                          f'mend the patch: {ui.command("rebase")}' if ui.BASE else
+                          f'adapt the patch: {ui.command("rebase")}' if ui.BASE else
                           'make that release a base (docs/bases.md)'), ui.LOGS / 'am.log')
     if version != made_for:
         ui.say(f'notice: the series was made for QEMU {made_for}; on {version} '
@@ -182,11 +182,18 @@ def apply_series(commit, version, branch=None):
     return git('rev-parse', 'HEAD', cwd=STAGE)
 
 
+def again(now, branch=None):
+    """(commit, version) of the source that a preparation used, which may be gone since then."""
+    if now.get('source') and not os.path.exists(now['source']):
+        return now['base'], now['version']
+    return import_base(now.get('source'), branch)
+
+
 def know_older_bases():
     """Apply the series to the bases before this one: merges need the files that it makes there."""
     for branch in list(bases())[:list(bases()).index(base.branch())]:
         build = ui.HOME / (branch if branch != next(iter(bases())) else '')
-        commit, version = import_base(state(build).get('source'), branch)
+        commit, version = again(state(build), branch)
         ref = f'refs/tags/series/{stamp(commit, [], series(branch))}'
         if git('rev-parse', '-q', '--verify', ref, check=False).returncode:
             with ui.Step(f'apply the series to QEMU {version}'):
@@ -198,7 +205,7 @@ def prepare(qemu_src=None, discard=False):
     with ui.lock(ui.HOME / 'lock', 'preparing the source'):
         old = state()
         source = os.path.abspath(qemu_src) if qemu_src else old.get('source')
-        commit, version = import_base(source)
+        commit, version = import_base(source) if qemu_src else again(old)
         new_stamp = stamp(commit)
         if old.get('stamp') == new_stamp and (SRC / '.git').exists() and not discard:
             return old

@@ -226,12 +226,12 @@ def bad_path():
         if re.search(r'[\s:,]', str(BUILD)) else None
 
 
-def need_room(folder, megabytes):
+def need_room(folder, megabytes, remedy=f'free some space, or {ELSEWHERE}'):
     """Fail now rather than half-way; apt, for one, hangs on a full disk."""
     free = shutil.disk_usage(existing(folder)).free / 1e6
     if free < megabytes:
         raise Fail(f'{show(folder)} has {free:.0f} MB free, and this takes {megabytes:.0f} MB',
-                   f'free some space, or {ELSEWHERE}')
+                   remedy)
 
 
 def try_lock(path):
@@ -337,7 +337,7 @@ def main(function):
                 errno.EACCES: 'check the permissions of that path',
                 errno.EROFS: ELSEWHERE}
         print(f'pmu: error: {error.filename or "write"}: {error.strerror or error}'
-              f'; {hint.get(error.errno, "run it again after mending that")}', file=sys.stderr)
+              f'; {hint.get(error.errno, "put that right and run it again")}', file=sys.stderr)
         status = 1
     except Exception as error:            # a bug of ours: keep the traceback, spare the user
         log = LOGS / 'crash.log'

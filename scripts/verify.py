@@ -88,7 +88,7 @@ def style(patches, code):
 def checks(stock):
     """Yield (rule, problems) for everything that must hold of the project.
 
-    It ends early where the rest cannot be checked before that is mended. A later base
+    It ends early where the rest cannot be checked before that is corrected. A later base
     merges the patches of older bases; the rules for patches are those of its own ones, and the
     style of the overlay is that of the first base.
     """

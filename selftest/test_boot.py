@@ -121,12 +121,19 @@ class Boot(unittest.TestCase):
     def test_ends_early(self):
         """a script that never says its exit status fails: why, and how QEMU ended"""
         stopped = "the guest stopped before its script's end (QEMU's status: "
+        panic = 'Kernel panic - not syncing: oops'
         for last, why in (('exit 0', f'{stopped}0)'), ('kill -ABRT $$', f'{stopped}-6)'),
-                          ('echo "Kernel panic - not syncing: oops"; exec sleep 1000',
-                           'the kernel panicked')):
+                          (f'echo "{panic}"; exit 0', 'the kernel panicked'),
+                          (f'echo "{panic}"; exec sleep 1000', 'the kernel panicked')):
             done = self.boot(f'{UP}echo half\n{last}')
             one_line(self, done, 1, why)
-            self.assertEqual(done.stdout, 'half\n')
+            self.assertEqual(done.stdout.removesuffix(f'{panic}\n'), 'half\n')
+
+    def test_speaks_of_panic(self):
+        """a script that prints the text of a panic goes on"""
+        text = 'Kernel panic - not syncing: of last week\n'
+        done = self.boot(f'{UP}echo "{text}@@pmu-exit 3"\nexec sleep 1000')
+        self.assertEqual((done.returncode, done.stdout), (3, text), done.stderr)
 
     def test_noise(self):
         """warnings about CPU features that TCG lacks are not shown, other warnings are"""

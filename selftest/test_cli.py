@@ -38,6 +38,7 @@ class Arguments(unittest.TestCase):
         for name in self.commands:
             done = self.pmu(name, '--help')
             self.assertEqual((done.returncode, done.stderr), (0, ''), name)
+            self.assertEqual(self.pmu('help', name).stdout, done.stdout)
             self.assertTrue(done.stdout.startswith(f'usage: pmu {name}'), done.stdout)
             lines = done.stdout.splitlines()
             self.assertLessEqual(max(map(len, lines)), 79, name)
@@ -155,7 +156,8 @@ class Arguments(unittest.TestCase):
             (project.top / 'bin' / name).chmod(0o755)
         write(project.root, {'pmu': (fixtures.ROOT / 'pmu').read_bytes()})
         env = dict(project.env, CALLS=str(calls), PATH=f'{project.top}/bin:{os.environ["PATH"]}')
-        for args in ([], ['help'], ['build', '--help'], ['boot', 'arm', '-h'], ['nope', '--help']):
+        for args in ([], ['help'], ['build', '--help'], ['boot', 'arm', '-h'], ['nope', '--help'],
+                     ['nope'], ['help', 'boot'], ['help', 'nope']):
             done = subprocess.run(['sh', project.root / 'pmu', *args], env=env, text=True,
                                   capture_output=True, cwd='/')
             self.assertNotIn('Traceback', done.stderr)

@@ -7,6 +7,7 @@ from unittest import mock
 
 import doctor
 import fixtures
+import ui
 
 
 class Doctor(unittest.TestCase):
@@ -54,6 +55,13 @@ class Doctor(unittest.TestCase):
         self.assertIn(f'MISSING  permissions of {locked}/build: cannot be written; set',
                       done.stdout)
         self.assertEqual(done.returncode, 1)
+
+    def test_file(self):
+        """a file is no build folder"""
+        path = self.project.top / 'file'
+        path.touch()
+        self.assertEqual(self.doctor(QEMU_PMU_BUILD=str(path))[f'permissions of {path}'],
+                         (False, 'cannot be written; ' + ui.ELSEWHERE))
 
     def test_memory_and_system(self):
         """the system, its archive, room and memory are told, too"""

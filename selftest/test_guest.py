@@ -194,15 +194,19 @@ class Packages(Temporary):
 
 class Script(Temporary):
     def test_kinds(self):
-        """--run takes a script and a program; no script, and the line ends of Windows, it refuses"""
+        """--run takes a script, and a program for the guest's CPU; other files are refused, and
+        scripts with the line ends of Windows
+        """
         path = self.top / 'run.sh'
-        for text, why in ((b'#!/bin/sh\ntrue\r\n', None), (b'#!/bin/sh', None), (b'\x7fELF', None),
+        arm, x86 = (b'\x7fELF\2\1\1' + bytes(11) + bytes([machine, 0]) for machine in (183, 62))
+        for text, why in ((b'#!/bin/sh\ntrue\r\n', None), (b'#!/bin/sh', None), (x86, None),
+                          (arm, 'for another CPU; compile it with x86_64-linux-gnu-gcc -static'),
                           (b'echo hi\n', 'does not start with "#!"; begin it with #!/bin/sh'),
                           (b'', 'does not start with "#!"'),
                           (b'#!/bin/sh\r\n', 'the line ends of Windows; remove them: sed')):
             path.write_bytes(text)
             with self.assertRaisesRegex(ui.Fail, why) if why else contextlib.nullcontext():
-                guest.check_script(path)
+                guest.check_script(path, kernels.ARCHES['x86'])
 
 
 class Initrd(Temporary):

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What `pmu install` installs works without the build folder."""
 
+import argparse
 import pathlib
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 import functional
+import qemu
+import ui
 
 functional.need(functional.emulator('aarch64'), functional.emulator('ppc64'),
                 functional.emulator('x86_64'))
@@ -33,6 +37,15 @@ class Install(unittest.TestCase):
         self.assertEqual(sorted(path.name for path in (self.prefix / 'bin').iterdir()),
                          ['qemu-img', 'qemu-system-aarch64', 'qemu-system-ppc64',
                           'qemu-system-x86_64'])
+
+    def test_no_room(self):
+        """a disk without room is one line, before anything is copied"""
+        prefix = self.prefix.with_name('full')
+        with mock.patch.object(qemu, 'graph'), mock.patch.object(ui.shutil, 'disk_usage') as usage:
+            usage.return_value.free = 50e6
+            with self.assertRaisesRegex(ui.Fail, 'has 50 MB free, and this takes [1-9][0-9]{2} MB$'):
+                qemu.cmd_install(argparse.Namespace(prefix=str(prefix)))
+        self.assertFalse(prefix.exists())
 
     def test_devices(self):
         """the machine that is installed has the PMCU"""

@@ -192,6 +192,15 @@ class Prepare(fixtures.TreeTest):
         self.project.run('scripts/step.py', 'prepare', self.project.top / 'stamp')
         self.assertEqual((self.src / 'hw/misc/new.c').read_text(), 'int newer;\n')
 
+    def test_source_is_gone(self):
+        """--qemu-src was imported: no later command needs it, unless it names it again"""
+        self.prepare()
+        self.qemu.rename(self.project.top / 'elsewhere')
+        write(self.project.root, {'hw/misc/new.c': 'int newer;\n'})
+        self.project.run('scripts/step.py', 'prepare', self.project.top / 'stamp')
+        self.assertEqual((self.src / 'hw/misc/new.c').read_text(), 'int newer;\n')
+        one_line(self, self.prepare(ok=False), 1, 'no such file or folder')
+
     def test_killed(self):
         """after a kill in the middle, the same command goes on"""
         self.prepare()
