@@ -156,7 +156,7 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                 (f'raise OSError({errno.EROFS}, "ro", "/x")', 1, ['/x: ro; set QEMU_PMU_BUILD']),
                 (f'raise OSError({errno.EACCES}, "no", "/x")',
                  1, ['/x: no; check the permissions']),
-                ('raise TimeoutError("late")', 1, ['late; run it again']),
+                ('raise TimeoutError("late")', 1, ['late; put that right']),
                 ('raise KeyError("k")', 1, ['internal error', 'crash.log'])):
             done = self.main(statement)
             if texts:
