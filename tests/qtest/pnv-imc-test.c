@@ -2529,7 +2529,8 @@ static void test_options(const void *data)
         { "uav=all", "uav" },
         { "status=1", "status" },
         { "speed=1", "speed" },
-        { "catalog=/nonexistent", "/nonexistent" },
+        { "catalog=/nonexistent", "could not open '/nonexistent': " },
+        { "catalog=/", "could not read '/': " },
     };
     g_autofree char *args = NULL;
     Nest n;
@@ -2865,6 +2866,7 @@ static void test_bad_catalogs(void)
     g_autoptr(GByteArray) good = catalog_new(&(Catalog) { CATALOG_DEFAULT });
     g_autofree char *big = g_malloc0(256 * KiB + 1);
     const char *not_a_tree = "is not a compiled device tree of up to 256 KiB";
+    char *file;
 
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
         assert_bad_catalog(catalog_save(&cases[i].catalog), cases[i].why);
@@ -2877,6 +2879,15 @@ static void test_bad_catalogs(void)
     assert_bad_catalog(save(good->data, good->len - 1), not_a_tree);
     memcpy(big, good->data, good->len);
     assert_bad_catalog(save(big, 256 * KiB + 1), not_a_tree);
+    /* Much more than fits into memory: QEMU must not try to read all of it. */
+    file = save(good->data, good->len);
+    if (!truncate(file, TiB)) {
+        assert_bad_catalog(file, not_a_tree);
+    } else {
+        g_test_message("no file of 1 TiB here: %s", strerror(errno));
+        unlink(file);
+        g_free(file);
+    }
     /* Of version 3: a root with a name is none */
     stl_be_p(big + 20, 3);
     stl_be_p(big + 24, 2);
