@@ -1574,6 +1574,11 @@ static void test_trace(const void *data)
     tb = qtest_readq(qts, BUFFER + (i + RECORDS - 1) % RECORDS * 64);
     g_assert_cmpuint(tb, >, qtest_readq(qts, BUFFER + i * 64));
 
+    /* To start an engine that runs changes nothing. */
+    i = query(qts, 0, 0, "records");
+    put(qts, g, 0, 0, R_HTM_MODE, HTM_RUN);
+    g_assert_cmpint(query(qts, 0, 0, "records"), ==, i);
+
     /* A start begins with the first record */
     put(qts, g, 0, 0, R_HTM_MODE, HTM_STOP);
     set_period(qts, 0, "trace-min-period-ns", 100 * MS);
@@ -2530,6 +2535,46 @@ static void test_trace_reset(const void *data)
     qtest_quit(qts);
 }
 
+/*
+ * A reset forgets PDBAR and LDBAR: an engine that somebody starts afterwards
+ * writes neither counters nor records to the places from before.
+ */
+static void test_thread_reset(const void *data)
+{
+    static const uint64_t modes[] = { LDBAR_ENABLE, LDBAR_TRACE };
+    const Generation *g = data;
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(modes); i++) {
+        Program p = {
+            trace_program, ARRAY_SIZE(trace_program),
+            .ldbar = modes[i] | BUFFER,
+        };
+        QTestState *qts = run(g, &p, "", "-smp 1");
+
+        set_up(qts, g, 0, 0, PAGE);
+        put(qts, g, 0, 0, R_TRACE, g->trace);
+        go(qts);
+        wait_for(qts, PAGE + g->ref_clock);
+        wait_for(qts, BUFFER + (modes[i] == LDBAR_TRACE ? 0 : g->hv_insns));
+
+        qtest_qmp_assert_success(qts, "{ 'execute': 'stop' }");
+        qtest_system_reset(qts);
+        qtest_memset(qts, PAGE, 0, PAGE_SIZE);
+        qtest_memset(qts, BUFFER, 0, PAGE_SIZE);
+        qtest_writel(qts, 0x10, B(0));      /* instead of the program */
+        put(qts, g, 0, 0, R_TRACE, g->trace);
+        put(qts, g, 0, 0, R_HTM_MODE, HTM_RUN);
+        go(qts);
+        g_usleep(20000);
+        put(qts, g, 0, 0, R_PDBAR, PAGE_OF(1));
+        wait_for(qts, PAGE_OF(1) + g->ref_clock);
+        g_assert_cmphex(any_count(qts, PAGE), ==, 0);
+        g_assert_cmphex(any_count(qts, BUFFER), ==, 0);
+        qtest_quit(qts);
+    }
+}
+
 /* A thread looks at the clock no more often than it must for rare samples. */
 static void check_trace_checks(const Generation *g, uint32_t *code, size_t n,
                                uint64_t times, unsigned loop)
@@ -2990,6 +3035,7 @@ int main(int argc, char **argv)
 #endif
         add("repeat", test_repeat);
         add("trace-reset", test_trace_reset);
+        add("thread-reset", test_thread_reset);
         add("trace-checks", test_trace_checks);
         add("interrupts", test_interrupts);
         add("ebb", test_ebb);
