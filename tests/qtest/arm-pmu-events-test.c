@@ -125,6 +125,10 @@ static const uint32_t udf[] = {
     0x00000000,     /*     udf #0 */
 };
 
+static const uint32_t smc[] = {
+    0xd4000003,     /*     smc #0 */
+};
+
 static const uint32_t code_el0[] = {
     0x100000a9,     /*     adr x9, 1f */
     0x91400a64,     /*     add x4, x19, #2, lsl #12 */
@@ -566,6 +570,16 @@ static const struct {
             { EXC_RETURN, 1 },
         }
     }, {
+        /* There is no EL3, and QEMU's firmware is called by HVC. */
+        "smc-undef", CODE(smc), .vector = vector_skip, .expect = {
+            { INST_RETIRED, 4 },
+            { DP_SPEC, 1 },
+            { PC_WRITE_RETIRED, 1 },
+            { EXC_TAKEN, 1 },
+            { EXC_UNDEF, 1 },
+            { EXC_RETURN, 1 },
+        }
+    }, {
         /* To EL2, from EL1: stays at EL1, where the next instruction faults */
         "illegal-return", CODE(illegal_return), .vector = vector_to_x9,
         .expect = {
@@ -985,7 +999,10 @@ static void test_filter(void)
  */
 static void test_traps(void)
 {
-    enum { HCR_VM = 1, HCR_TSC = 1 << 19, MDSCR_DEBUG = 1 << 15 | 1 << 13 };
+    enum {
+        HCR_VM = 1, HCR_TWI = 1 << 13, HCR_TSC = 1 << 19, HCR_HCD = 1 << 29,
+        MDSCR_DEBUG = 1 << 15 | 1 << 13,
+    };
     /* At EL1: at the first instruction; an access of 8 bytes */
     enum { BREAK = 0xf << 5 | 3, WATCH = 0xff << 5 | 3 << 3 | 3 };
     const uint64_t hcr_rw = 1ULL << 31, mdcr_tpm = 1 << 6;
@@ -996,18 +1013,24 @@ static void test_traps(void)
     const struct {
         uint32_t insn;
         uint16_t event;
+        unsigned el1_insts;     /* retired at EL1, with leave_el1 */
         uint64_t hcr, mdcr, vttbr;
         uint32_t bcr, wcr;
     } traps[] = {
-        { 0xd503201f /* nop, and HVC */, EXC_HVC, 0, 0 },
-        { 0xd53b9c01 /* mrs x1, pmcr_el0 */, EXC_TRAP_OTHER, 0, mdcr_tpm },
-        { 0xd4000003 /* smc #0 */, EXC_TRAP_OTHER, HCR_TSC, 0 },
+        { 0xd503201f /* nop, and HVC */, EXC_HVC, 2 },
+        { 0xd53b9c01 /* mrs x1, pmcr_el0 */, EXC_TRAP_OTHER, 0, 0, mdcr_tpm },
+        { 0xd4000003 /* smc #0 */, EXC_TRAP_OTHER, 0 },
+        { 0xd503207f /* wfi */, EXC_TRAP_OTHER, 0, HCR_TWI },
+        { 0xd5031022 /* wfit x2 */, EXC_TRAP_OTHER, 0, HCR_TWI },
+        { 0xd4000002 /* hvc #0 */, EXC_UNDEF, 1, HCR_HCD },
         /* Stage 2 has an empty table; it has the code, but not the data */
-        { 0xd503201f /* nop */, EXC_TRAP_PABORT, HCR_VM, 0, table + 0x1000 },
-        { 0xf9400041 /* ldr x1, [x2] */, EXC_TRAP_DABORT, HCR_VM, 0, table },
-        { 0xf9400041 /* ldr x1, [x2] */, EXC_DABORT, 0, 0 },
-        { 0xd503201f /* nop */, EXC_UNDEF, .bcr = BREAK },
-        { 0xf9400041 /* ldr x1, [x2] */, EXC_UNDEF, .wcr = WATCH },
+        { 0xd503201f /* nop */, EXC_TRAP_PABORT, 0, HCR_VM, 0,
+          table + 0x1000 },
+        { 0xf9400041 /* ldr x1, [x2] */, EXC_TRAP_DABORT, 0, HCR_VM, 0,
+          table },
+        { 0xf9400041 /* ldr x1, [x2] */, EXC_DABORT, 1 },
+        { 0xd503201f /* nop */, EXC_UNDEF, 1, .bcr = BREAK },
+        { 0xf9400041 /* ldr x1, [x2] */, EXC_UNDEF, 1, .wcr = WATCH },
     };
     static const uint32_t enter[] = {
         0x91400661,     /* add     x1, x19, #0x1000 */
@@ -1022,8 +1045,11 @@ static void test_traps(void)
         0xd69f03e0,     /* eret */
     };
     static const uint32_t leave_el2[] = { INSN_COUNT_OFF, INSN_RET };
-    /* The counters are off here, and what comes then is not counted */
-    static const uint32_t leave_el1[] = { INSN_COUNT_OFF, 0xd4000002 };
+    /*
+     * The counters are off at the SMC. HCR_EL2.TSC traps it to EL2; HVC would
+     * be undefined with HCR_EL2.HCD.
+     */
+    static const uint32_t leave_el1[] = { INSN_COUNT_OFF, 0xd4000003 };
     const uint64_t el1_code = GUEST_VECTORS(0) + 0x800;
     Pmcu p = events_init("-accel tcg -M virtualization=on");
 
@@ -1042,7 +1068,7 @@ static void test_traps(void)
 
         guest_put(&p, el1_code, code, ARRAY_SIZE(code));
         guest_write(&p, 0, VTTBR_EL2, traps[i].vttbr);
-        guest_write(&p, 0, HCR_EL2, hcr_rw | traps[i].hcr);
+        guest_write(&p, 0, HCR_EL2, hcr_rw | HCR_TSC | traps[i].hcr);
         guest_write(&p, 0, MDCR_EL2, COUNTERS | traps[i].mdcr);
         guest_write(&p, 0, DBGBCR0_EL1, traps[i].bcr);
         guest_write(&p, 0, DBGWCR0_EL1, traps[i].wcr);
@@ -1050,9 +1076,10 @@ static void test_traps(void)
             guest_write(&p, 0, PMEVTYPER_EL0(e - EXC_UNDEF), e);
             guest_write(&p, 0, PMEVCNTR_EL0(e - EXC_UNDEF), 0);
         }
-        for (int c = 20; c < 22; c++) {
-            guest_write(&p, 0, PMEVTYPER_EL0(c), EXC_RETURN |
-                        (c == 20 ? 0 : FILTER_NSH));
+        for (int c = 20; c < 23; c++) {
+            guest_write(&p, 0, PMEVTYPER_EL0(c),
+                        c == 20 ? EXC_RETURN :
+                        c == 21 ? EXC_RETURN | FILTER_NSH : INST_RETIRED);
             guest_write(&p, 0, PMEVCNTR_EL0(c), 0);
         }
         guest_call(&p, 0, el1_code, enter, ARRAY_SIZE(enter));
@@ -1066,30 +1093,46 @@ static void test_traps(void)
         }
         g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(20)), ==, 0);
         g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(21)), ==, 1);
+        g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(22)), ==,
+                        traps[i].el1_insts);
     }
     qtest_quit(p.qts);
 }
 
 /*
- * AArch32 takes BKPT as a prefetch abort. If the exception goes to EL2, which
- * is in AArch64, it is no abort.
+ * Exceptions of AArch32 at EL1: each counts once, and its instruction does not
+ * retire. AArch32 takes BKPT as a prefetch abort. If the exception goes to EL2,
+ * which is in AArch64, it is no abort.
  */
-static void test_bkpt(void)
+static void test_a32_exceptions(void)
 {
-    enum { MDCR_TDE = 1 << 8 };
+    enum { MDCR_TDE = 1 << 8, HCR_TID0 = 1 << 15, HCR_TID3 = 1 << 18 };
+    /* All interrupts masked */
+    enum { SUPERVISOR = 0x1d3, SYSTEM = 0x1df };
     static const struct {
-        uint64_t mdcr;
+        uint32_t insn;
+        uint32_t mode;
         uint16_t event;
+        unsigned el1_insts;     /* retired at EL1: a handler that is there */
+        uint64_t mdcr, hcr;
     } cases[] = {
-        { 0, EXC_PABORT },
-        { MDCR_TDE, EXC_TRAP_OTHER },
+        { 0xe1200070 /* bkpt #0 */, SUPERVISOR, EXC_PABORT, 2 },
+        { 0xe1200070 /* bkpt #0 */, SUPERVISOR, EXC_TRAP_OTHER, 0, MDCR_TDE },
+        /* UNPREDICTABLE; QEMU makes these undefined */
+        { 0xf96d0513 /* srsdb sp!, #19 */, SYSTEM, EXC_UNDEF, 3 },
+        { 0xe123f301 /* msr sp_svc, r1 */, SUPERVISOR, EXC_UNDEF, 3 },
+        { 0xe1031300 /* mrs r1, sp_svc */, SUPERVISOR, EXC_UNDEF, 3 },
+        { 0xeef01a10 /* vmrs r1, fpsid */, SUPERVISOR, EXC_TRAP_OTHER, 0, 0,
+          HCR_TID0 },
+        { 0xeef71a10 /* vmrs r1, mvfr0 */, SUPERVISOR, EXC_TRAP_OTHER, 0, 0,
+          HCR_TID3 },
     };
-    static const uint32_t enter[] = {
+    uint32_t enter[] = {
         0x91400661,     /* add     x1, x19, #0x1000 */
         0xd51cc001,     /* msr     vbar_el2, x1 */
         0xd518c001,     /* msr     vbar_el1, x1 */
         0xd51c4020,     /* msr     elr_el2, x0 */
-        0xd2803a62,     /* mov     x2, #0x1d3: Supervisor mode, A32 */
+        0,              /* mov     x2, the mode */
         0xd51c4002,     /* msr     spsr_el2, x2 */
         INSN_COUNTERS_MASK,
         INSN_COUNT_ON,
@@ -1105,18 +1148,24 @@ static void test_bkpt(void)
         0xee091f5c,     /* mcr     p15, 0, r1, c9, c12, 2: PMCNTENCLR */
         0xe1400070,     /* hvc     #0 */
     };
-    const uint64_t el1_code = GUEST_VECTORS(0) + 0x800, prefetch_abort = 0xc;
-    const unsigned taken = EXC_TRAP_FIQ + 1 - EXC_UNDEF;
+    static const uint32_t undefined[] = {
+        0xea000000,     /* b       to leave_el1 */
+    };
+    const uint64_t el1_code = GUEST_VECTORS(0) + 0x800;
+    const uint64_t undefined_vector = 4, prefetch_abort = 0xc;
+    const unsigned taken = EXC_TRAP_FIQ + 1 - EXC_UNDEF, retired = taken + 1;
     Pmcu p = events_init("-accel tcg -M virtualization=on");
 
     guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL0_32, leave_el2,
               ARRAY_SIZE(leave_el2));
     guest_put(&p, GUEST_VECTORS(0) + prefetch_abort, leave_el1,
               ARRAY_SIZE(leave_el1));
-    guest_put(&p, el1_code, a32_bkpt, ARRAY_SIZE(a32_bkpt));
-    /* Without RW: EL1 is in AArch32. */
-    guest_write(&p, 0, HCR_EL2, 0);
+    guest_put(&p, GUEST_VECTORS(0) + undefined_vector, undefined, 1);
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        enter[4] = 0xd2800002 | cases[i].mode << 5;
+        guest_put(&p, el1_code, &cases[i].insn, 1);
+        /* Without RW: EL1 is in AArch32. */
+        guest_write(&p, 0, HCR_EL2, cases[i].hcr);
         guest_write(&p, 0, MDCR_EL2, COUNTERS | cases[i].mdcr);
         for (int e = EXC_UNDEF; e <= EXC_TRAP_FIQ; e++) {
             guest_write(&p, 0, PMEVTYPER_EL0(e - EXC_UNDEF), e);
@@ -1124,6 +1173,8 @@ static void test_bkpt(void)
         }
         guest_write(&p, 0, PMEVTYPER_EL0(taken), EXC_TAKEN);
         guest_write(&p, 0, PMEVCNTR_EL0(taken), 0);
+        guest_write(&p, 0, PMEVTYPER_EL0(retired), INST_RETIRED);
+        guest_write(&p, 0, PMEVCNTR_EL0(retired), 0);
         guest_call(&p, 0, el1_code, enter, ARRAY_SIZE(enter));
         for (int e = EXC_UNDEF; e <= EXC_TRAP_FIQ; e++) {
             uint64_t count = guest_read(&p, 0, PMEVCNTR_EL0(e - EXC_UNDEF));
@@ -1134,7 +1185,100 @@ static void test_bkpt(void)
             }
         }
         g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(taken)), ==, 1);
+        g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(retired)), ==,
+                        cases[i].el1_insts);
     }
+    qtest_quit(p.qts);
+}
+
+/* Call a function that enables and disables counters; compare the counts. */
+static void count_in_function(const Pmcu *p, const Count *expect,
+                              unsigned counts, const uint32_t *code, size_t n)
+{
+    for (int i = 0; i < counts; i++) {
+        guest_write(p, 0, PMEVTYPER_EL0(i), expect[i].event);
+        guest_write(p, 0, PMEVCNTR_EL0(i), 0);
+    }
+    guest_call(p, 0, 0, code, n);
+    for (int i = 0; i < counts; i++) {
+        g_assert_cmpint(guest_read(p, 0, PMEVCNTR_EL0(i)), ==,
+                        expect[i].count);
+    }
+}
+
+/* SCR_EL3.SMD makes SMC undefined, also at EL3. */
+static void test_smc_disabled(void)
+{
+    static const uint32_t code[] = {
+        INSN_COUNTERS_MASK,
+        INSN_COUNT_ON,
+        0xd4000003,     /* smc     #0 */
+        INSN_COUNT_OFF,
+        INSN_RET,
+    };
+    static const uint32_t skip[] = {
+        0xd53e4025,     /* mrs     x5, elr_el3 */
+        0x910010a5,     /* add     x5, x5, #4 */
+        0xd51e4025,     /* msr     elr_el3, x5 */
+        0xd69f03e0,     /* eret */
+    };
+    /* SKIP, and the MSR after it */
+    static const Count expect[] = {
+        { INST_RETIRED, 4 + 1 }, { EXC_TAKEN, 1 }, { EXC_UNDEF, 1 },
+        { EXC_SMC, 0 },
+    };
+    Pmcu p = events_init("-accel tcg -M secure=on");
+
+    guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL1, skip, ARRAY_SIZE(skip));
+    guest_write(&p, 0, VBAR_EL3, GUEST_VECTORS(0));
+    guest_write(&p, 0, MDCR_EL3, 1 << 17);      /* SPME */
+    guest_write(&p, 0, SCR_EL3, guest_read(&p, 0, SCR_EL3) | 1 << 7);
+    count_in_function(&p, expect, ARRAY_SIZE(expect), code, ARRAY_SIZE(code));
+    qtest_quit(p.qts);
+}
+
+/*
+ * FEAT_BTI: a branch into a guarded page that does not land on BTI. The branch
+ * retires, and its target does not.
+ */
+static void test_guarded_page(void)
+{
+    /* SCTLR_EL1.M turns the MMU on. */
+    static const uint32_t code[] = {
+        0xd5381003,     /*     mrs     x3, sctlr_el1 */
+        0xb2400064,     /*     orr     x4, x3, #1 */
+        0xd5181004,     /*     msr     sctlr_el1, x4 */
+        0xd5033fdf,     /*     isb */
+        0x100000c9,     /*     adr     x9, 2f */
+        0x10000086,     /*     adr     x6, 1f */
+        INSN_COUNTERS_MASK,
+        INSN_COUNT_ON,
+        0xd61f00c0,     /*     br      x6 */
+        0xd503201f,     /* 1:  nop */
+        INSN_COUNT_OFF, /* 2: */
+        0xd5181003,     /*     msr     sctlr_el1, x3 */
+        0xd5033fdf,     /*     isb */
+        INSN_RET,
+    };
+    /* br, vector_to_x9, msr */
+    static const Count expect[] = {
+        { INST_RETIRED, 1 + 4 + 1 }, { BR_RETIRED, 1 }, { EXC_TAKEN, 1 },
+        { EXC_UNDEF, 1 }, { EXC_RETURN, 1 },
+    };
+    /* A block of 1 GiB for the RAM: valid, AF, inner shareable, GP */
+    const uint64_t table = RAM_BASE + 0x400000;
+    const uint64_t block = RAM_BASE | 0x701 | 1ULL << 50;
+    /* 39 bits of addresses, from level 1; not TTBR1 */
+    const uint64_t tcr = 1 << 23 | 25;
+    Pmcu p = events_init("-accel tcg");
+
+    qtest_writeq(p.qts, table + 8, block);
+    guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL1, vector_to_x9,
+              ARRAY_SIZE(vector_to_x9));
+    guest_write(&p, 0, MAIR_EL1, 0xff);
+    guest_write(&p, 0, TCR_EL1, tcr);
+    guest_write(&p, 0, TTBR0_EL1, table);
+    count_in_function(&p, expect, ARRAY_SIZE(expect), code, ARRAY_SIZE(code));
     qtest_quit(p.qts);
 }
 
@@ -1540,7 +1684,9 @@ int main(int argc, char **argv)
     qtest_add_func("arm-pmu-events/alone", test_alone);
     qtest_add_func("arm-pmu-events/filter", test_filter);
     qtest_add_func("arm-pmu-events/traps", test_traps);
-    qtest_add_func("arm-pmu-events/bkpt", test_bkpt);
+    qtest_add_func("arm-pmu-events/a32-exceptions", test_a32_exceptions);
+    qtest_add_func("arm-pmu-events/smc-disabled", test_smc_disabled);
+    qtest_add_func("arm-pmu-events/guarded-page", test_guarded_page);
     qtest_add_func("arm-pmu-events/semihosting", test_semihosting);
     qtest_add_func("arm-pmu-events/overflow-psci", test_overflow_psci);
     qtest_add_data_func("arm-pmu-events/pmceid/max", "max", test_pmceid);

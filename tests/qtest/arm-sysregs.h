@@ -31,9 +31,12 @@
 #define ID_AA64PFR1_EL1 0x180420
 #define GCSCRE0_EL1     0x182540
 #define CPACR_EL1       0x181040
+#define TTBR0_EL1       0x182000
+#define TCR_EL1         0x182040
 #define PMINTENSET_EL1  0x189e20
 #define PMINTENCLR_EL1  0x189e40
 #define PMMIR_EL1       0x189ec0
+#define MAIR_EL1        0x18a200
 #define CONTEXTIDR_EL1  0x18d020
 #define GCSPR_EL0       0x1b2520
 #define PMCR_EL0        0x1b9c00
@@ -64,6 +67,7 @@
 #define CNTHPS_CTL_EL2  0x1ce520
 #define SCR_EL3         0x1e1100
 #define MDCR_EL3        0x1e1320
+#define VBAR_EL3        0x1ec000
 #define CNTPS_CTL_EL1   0x1fe220
 
 #define PMCR_E          0x01
