@@ -993,6 +993,293 @@ static void test_filter(void)
 }
 
 /*
+ * MDCR_EL2.HPMD and HCCD and PMCR_EL0.DP stop counters at EL2 and nowhere else.
+ * HPMD is for counters below HPMN, and with DP for PMCCNTR; HCCD is for PMCCNTR
+ * and not for CPU_CYCLES. (Arm ARM, MDCR_EL2 and PMCR_EL0)
+ */
+static void test_el2_prohibited(void)
+{
+    enum { HPMN = 4, HPME = 1 << 7, HPMD = 1 << 17, HCCD = 1 << 23, DP = 0x20 };
+    static const struct {
+        uint64_t pmcr, mdcr;
+        bool low, high, cycles; /* which of the counters count at EL2 */
+    } cases[] = {
+        { 0, 0, true, true, true },
+        { DP, 0, true, true, true },
+        { 0, HPMD, false, true, true },
+        { DP, HPMD, false, true, false },
+        { 0, HCCD, true, true, false },
+        { 0, HPMD | HCCD, false, true, false },
+    };
+    static const uint32_t enter[] = {
+        0x91400661,     /* add     x1, x19, #0x1000 */
+        0xd51cc001,     /* msr     vbar_el2, x1 */
+        0xd51c4020,     /* msr     elr_el2, x0 */
+        0xd28078a2,     /* mov     x2, #0x3c5 */
+        0xd51c4002,     /* msr     spsr_el2, x2 */
+        0x12800014,     /* mov     w20, #-1 */
+        INSN_COUNT_ON,
+        0xd503201f,     /* nop */
+        0xd69f03e0,     /* eret */
+    };
+    static const uint32_t el1[] = {
+        0xd503201f,     /* nop */
+        0xd503201f,     /* nop */
+        0xd503201f,     /* nop */
+        0xd4000002,     /* hvc     #0 */
+    };
+    static const uint32_t leave[] = { INSN_COUNT_OFF, INSN_RET };
+    /* The NOP, the ERET, and the MSR that ends it */
+    const unsigned at_el1 = ARRAY_SIZE(el1), at_el2 = 3;
+    const uint64_t el1_code = GUEST_VECTORS(0) + 0x800;
+    /* A cycle is a nanosecond, and so is an instruction. */
+    Pmcu p = events_init("-accel tcg -icount shift=0,sleep=off "
+                         "-M virtualization=on");
+
+    guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL0_64, leave, ARRAY_SIZE(leave));
+    guest_put(&p, el1_code, el1, ARRAY_SIZE(el1));
+    guest_write(&p, 0, HCR_EL2, 1ULL << 31);    /* RW */
+    guest_write(&p, 0, PMCCFILTR_EL0, FILTER_NSH);
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        bool low = cases[i].low, high = cases[i].high;
+        const struct {
+            unsigned counter;
+            uint32_t type;
+            uint64_t count;
+        } rows[] = {
+            { 0, INST_RETIRED, at_el1 },
+            { 1, INST_RETIRED | FILTER_NSH | FILTER_P, low * at_el2 },
+            { 2, EV_CPU_CYCLES | FILTER_NSH | FILTER_P, low * at_el2 },
+            { HPMN, INST_RETIRED, at_el1 },
+            { HPMN + 1, INST_RETIRED | FILTER_NSH | FILTER_P, high * at_el2 },
+        };
+
+        guest_write(&p, 0, PMCR_EL0, PMCR_E | PMCR_LC | cases[i].pmcr);
+        guest_write(&p, 0, MDCR_EL2, HPMN | HPME | cases[i].mdcr);
+        guest_write(&p, 0, PMCCNTR_EL0, 0);
+        for (int r = 0; r < ARRAY_SIZE(rows); r++) {
+            guest_write(&p, 0, PMEVTYPER_EL0(rows[r].counter), rows[r].type);
+            guest_write(&p, 0, PMEVCNTR_EL0(rows[r].counter), 0);
+        }
+        guest_call(&p, 0, el1_code, enter, ARRAY_SIZE(enter));
+        for (int r = 0; r < ARRAY_SIZE(rows); r++) {
+            g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(rows[r].counter)),
+                            ==, rows[r].count);
+        }
+        g_assert_cmpint(guest_read(&p, 0, PMCCNTR_EL0), ==,
+                        at_el1 + cases[i].cycles * at_el2);
+    }
+    qtest_quit(p.qts);
+}
+
+/*
+ * The same at EL3, which is Secure: MDCR_EL3.SPME lets event counters count
+ * there, and PMCCNTR with DP; SCCD stops PMCCNTR. (Arm ARM, MDCR_EL3)
+ */
+static void test_el3_prohibited(void)
+{
+    enum { SPME = 1 << 17, SCCD = 1 << 23, DP = 0x20, INSTS = 3 };
+    static const struct {
+        uint64_t pmcr, mdcr;
+        bool insts, cycles;
+    } cases[] = {
+        { 0, 0, false, true },
+        { DP, 0, false, false },
+        { 0, SPME, true, true },
+        { DP, SPME, true, true },
+        { 0, SPME | SCCD, true, false },
+    };
+    static const uint32_t code[] = {
+        0x12800014,     /* mov     w20, #-1 */
+        INSN_COUNT_ON,
+        0xd503201f,     /* nop */
+        0xd503201f,     /* nop */
+        INSN_COUNT_OFF,
+        INSN_RET,
+    };
+    Pmcu p = events_init("-accel tcg -icount shift=0,sleep=off -M secure=on");
+
+    guest_write(&p, 0, PMEVTYPER_EL0(0), INST_RETIRED);
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        guest_write(&p, 0, PMCR_EL0, PMCR_E | PMCR_LC | cases[i].pmcr);
+        guest_write(&p, 0, MDCR_EL3, cases[i].mdcr);
+        guest_write(&p, 0, PMEVCNTR_EL0(0), 0);
+        guest_write(&p, 0, PMCCNTR_EL0, 0);
+        guest_call(&p, 0, 0, code, ARRAY_SIZE(code));
+        g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(0)), ==,
+                        cases[i].insts * INSTS);
+        g_assert_cmpint(guest_read(&p, 0, PMCCNTR_EL0), ==,
+                        cases[i].cycles * INSTS);
+    }
+    qtest_quit(p.qts);
+}
+
+/*
+ * Where counters overflow: MDCR_EL2.HLP tells it for those from HPMN on, and
+ * PMCR_EL0.LP for those below. All of them have 64 bits that count.
+ */
+static void test_el2_long(void)
+{
+    enum { HPMN = 4, HPME = 1 << 7, HLP = 1 << 26, INSTS = 8 };
+    static const uint32_t code[] = {
+        INSN_COUNTERS_MASK, INSN_COUNT_ON,
+        0xd503201f, 0xd503201f, 0xd503201f, 0xd503201f,     /* nop */
+        0xd503201f, 0xd503201f, 0xd503201f,
+        INSN_COUNT_OFF, INSN_RET,
+    };
+    Pmcu p = events_init("-accel tcg -M virtualization=on");
+
+    for (int i = 0; i < 4; i++) {
+        const bool lp = i & 1, hlp = i & 2;
+
+        guest_write(&p, 0, PMCR_EL0, PMCR_E | (lp ? PMCR_LP : 0));
+        guest_write(&p, 0, MDCR_EL2, HPMN | HPME | (hlp ? HLP : 0));
+        for (int wide = 0; wide < 2; wide++) {
+            const uint64_t start = (wide ? UINT64_MAX : UINT32_MAX) - 3;
+
+            guest_write(&p, 0, PMOVSCLR_EL0, UINT32_MAX);
+            for (int c = HPMN - 1; c <= HPMN; c++) {
+                guest_write(&p, 0, PMEVTYPER_EL0(c), INST_RETIRED | FILTER_NSH);
+                guest_write(&p, 0, PMEVCNTR_EL0(c), start);
+            }
+            guest_call(&p, 0, 0, code, ARRAY_SIZE(code));
+            for (int c = HPMN - 1; c <= HPMN; c++) {
+                g_assert_cmphex(guest_read(&p, 0, PMEVCNTR_EL0(c)), ==,
+                                start + INSTS);
+            }
+            g_assert_cmphex(guest_read(&p, 0, PMOVSSET_EL0), ==,
+                            (wide || !lp) << (HPMN - 1) |
+                            (wide || !hlp) << HPMN);
+        }
+    }
+    qtest_quit(p.qts);
+}
+
+/* Does a counter with this filter count there? Arm ARM, PMEVTYPER<n>_EL0 */
+static bool filter_counts(uint32_t filter, unsigned el, bool secure)
+{
+    bool p = filter & FILTER_P, u = filter & FILTER_U;
+
+    switch (el) {
+    case 0:
+        return secure ? !u : u == !!(filter & FILTER_NSU);
+    case 1:
+        return secure ? !p : p == !!(filter & FILTER_NSK);
+    case 2:
+        return filter & FILTER_NSH;
+    default:
+        return p == !!(filter & FILTER_M);
+    }
+}
+
+/* All filters, while a CPU with EL3 visits each level in both states */
+static void test_filter_el3(void)
+{
+    enum { SCR_NS = 1, SCR_RES1 = 0x30, SCR_RW = 1 << 10, SCR_EEL2 = 1 << 18 };
+    static const uint32_t bits[] = {
+        FILTER_P, FILTER_U, FILTER_NSK, FILTER_NSU, FILTER_NSH, FILTER_M,
+    };
+    static const struct {
+        unsigned el;
+        bool secure;
+        uint64_t spsr;
+        unsigned insts;         /* NOPs and the call of the higher level */
+    } visits[] = {
+        { 0, false, SPSR_EL0_64, 2 },
+        { 1, false, 0x3c5, 4 },
+        { 2, false, 0x3c9, 8 },
+        { 0, true, SPSR_EL0_64, 16 },
+        { 1, true, 0x3c5, 32 },
+    };
+    static const uint32_t start[] = {
+        0xaa0003f6,     /* mov     x22, x0 */
+        0x91400661,     /* add     x1, x19, #0x1000 */
+        0x91200021,     /* add     x1, x1, #0x800 */
+        0xd51ec001,     /* msr     vbar_el3, x1 */
+        0x91100021,     /* add     x1, x1, #0x400 */
+        INSN_COUNTERS_MASK,
+        INSN_COUNT_ON,
+        0xd61f0020,     /* br      x1 */
+    };
+    /* At EL3: go to where the next SCR, SPSR, and ELR say. */
+    static const uint32_t next[] = {
+        0xa8c10ec2,     /*     ldp     x2, x3, [x22], #16 */
+        0xf84086c4,     /*     ldr     x4, [x22], #8 */
+        0xb40000a4,     /*     cbz     x4, 1f */
+        0xd51e1102,     /*     msr     scr_el3, x2 */
+        0xd51e4003,     /*     msr     spsr_el3, x3 */
+        0xd51e4024,     /*     msr     elr_el3, x4 */
+        0xd69f03e0,     /*     eret */
+        INSN_COUNT_OFF, /* 1: */
+        INSN_RET,
+    };
+    static const uint32_t call_el3[] = { 0xd4000003 /* smc #0 */ };
+    const uint64_t vectors_el3 = GUEST_VECTORS(0) + 0x800;
+    const uint64_t code = GUEST_MAILBOX(0) + 0x3000, table = code + 0x1000;
+    uint64_t at = table;
+    /* The BR, NEXT for each visit, and its end */
+    const unsigned el3_insts = 1 + 7 * ARRAY_SIZE(visits) + 4;
+    Pmcu p = events_init("-accel tcg -m 64M -M secure=on,virtualization=on");
+
+    guest_put(&p, vectors_el3 + VECTOR_EL0_64, next, ARRAY_SIZE(next));
+    guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL0_64, call_el3, 1);
+    for (int i = 0; i < ARRAY_SIZE(visits); i++) {
+        uint64_t entry = code + 0x100 * i;
+        const uint64_t regs[] = {
+            SCR_RES1 | SCR_RW | SCR_EEL2 | (visits[i].secure ? 0 : SCR_NS),
+            visits[i].spsr, entry,
+        };
+
+        for (int n = 0; n < ARRAY_SIZE(regs); n++, at += 8) {
+            qtest_writeq(p.qts, at, regs[n]);
+        }
+        for (int n = 1; n < visits[i].insts; n++, entry += 4) {
+            qtest_writel(p.qts, entry, 0xd503201f);     /* nop */
+        }
+        qtest_writel(p.qts, entry, visits[i].el ? call_el3[0]
+                                                : 0xd4000001 /* svc #0 */);
+    }
+    qtest_memset(p.qts, at, 0, 24);
+    /* With EEL2, counters below HPMN are not those of EL2 in either state. */
+    guest_write(&p, 0, SCR_EL3, SCR_RES1 | SCR_RW | SCR_EEL2);
+    guest_write(&p, 0, HCR_EL2, 1ULL << 31);    /* RW */
+    guest_write(&p, 0, MDCR_EL3, 1 << 17);      /* SPME */
+
+    for (unsigned first = 0; first < 1 << ARRAY_SIZE(bits); first += COUNTERS) {
+        uint32_t filter[COUNTERS] = { };
+
+        for (int c = 0; c < COUNTERS; c++) {
+            for (int b = 0; b < ARRAY_SIZE(bits); b++) {
+                filter[c] |= (first + c) >> b & 1 ? bits[b] : 0;
+            }
+            guest_write(&p, 0, PMEVTYPER_EL0(c), filter[c] | INST_RETIRED);
+            guest_write(&p, 0, PMEVCNTR_EL0(c), 0);
+        }
+        guest_call(&p, 0, table, start, ARRAY_SIZE(start));
+        for (int c = 0; c < COUNTERS; c++) {
+            uint64_t count = filter_counts(filter[c], 3, true) * el3_insts, is;
+
+            for (int i = 0; i < ARRAY_SIZE(visits); i++) {
+                bool secure = visits[i].secure;
+
+                count += filter_counts(filter[c], visits[i].el, secure) *
+                         visits[i].insts;
+                if (visits[i].el == 0) {
+                    count += filter_counts(filter[c], 1, secure);   /* SMC */
+                }
+            }
+            is = guest_read(&p, 0, PMEVCNTR_EL0(c));
+            if (is != count) {
+                g_test_message("filter 0x%x: %" PRIu64 " and not %" PRIu64,
+                               filter[c], is, count);
+                g_test_fail();
+            }
+        }
+    }
+    qtest_quit(p.qts);
+}
+
+/*
  * What goes to EL2 is a trap, and no exception that is taken locally. Neither a
  * breakpoint nor a watchpoint is an abort. EXC_RETURN counts at EL2, where the
  * return to EL1 is executed.
@@ -1683,6 +1970,10 @@ int main(int argc, char **argv)
     qtest_add_func("arm-pmu-events/back-often", test_back_often);
     qtest_add_func("arm-pmu-events/alone", test_alone);
     qtest_add_func("arm-pmu-events/filter", test_filter);
+    qtest_add_func("arm-pmu-events/filter-el3", test_filter_el3);
+    qtest_add_func("arm-pmu-events/el2-prohibited", test_el2_prohibited);
+    qtest_add_func("arm-pmu-events/el3-prohibited", test_el3_prohibited);
+    qtest_add_func("arm-pmu-events/el2-long", test_el2_long);
     qtest_add_func("arm-pmu-events/traps", test_traps);
     qtest_add_func("arm-pmu-events/a32-exceptions", test_a32_exceptions);
     qtest_add_func("arm-pmu-events/smc-disabled", test_smc_disabled);

@@ -33,7 +33,10 @@
 #define EV_NULL             0xc000
 #define FILTER_P            0x80000000
 #define FILTER_U            0x40000000
+#define FILTER_NSK          0x20000000
+#define FILTER_NSU          0x10000000
 #define FILTER_NSH          0x08000000
+#define FILTER_M            0x04000000
 
 /* What a driver writes before it triggers; see pmcu_program() */
 typedef struct PmcuRun {
