@@ -1279,6 +1279,125 @@ static void test_filter_el3(void)
     qtest_quit(p.qts);
 }
 
+/* What AArch32 writes and reads, at 0x208 from its first instruction */
+typedef struct A32Registers {
+    uint32_t pmselr, pmxevtyper, pmxevcntr, pmccntr, mcrr_pmccntr[2];
+    struct {
+        uint32_t pmselr, pmxevtyper, pmxevcntr, pmccntr, mrrc_pmccntr[2];
+        uint32_t pmevtyper5, pmevcntr5, pmevcntr6, pmccfiltr, pmceid[2];
+    } read;
+} A32Registers;
+
+static const uint32_t a32_registers[] = {
+    0xe28f1c02,     /* add r1, pc, #0x200 */
+    0xe8b100fc,     /* ldm r1!, {r2-r7} */
+    0xee092fbc,     /* mcr p15, 0, r2, c9, c12, 5: PMSELR */
+    0xee093f3d,     /* mcr p15, 0, r3, c9, c13, 1: PMXEVTYPER */
+    0xee094f5d,     /* mcr p15, 0, r4, c9, c13, 2: PMXEVCNTR */
+    0xec476f09,     /* mcrr p15, 0, r6, r7, c9: PMCCNTR */
+    0xee095f1d,     /* mcr p15, 0, r5, c9, c13, 0: PMCCNTR */
+    0xee192fbc,     /* mrc p15, 0, r2, c9, c12, 5: PMSELR */
+    0xee193f3d,     /* mrc p15, 0, r3, c9, c13, 1: PMXEVTYPER */
+    0xee194f5d,     /* mrc p15, 0, r4, c9, c13, 2: PMXEVCNTR */
+    0xee195f1d,     /* mrc p15, 0, r5, c9, c13, 0: PMCCNTR */
+    0xec576f09,     /* mrrc p15, 0, r6, r7, c9: PMCCNTR */
+    0xe8a100fc,     /* stm r1!, {r2-r7} */
+    0xee1e2fbc,     /* mrc p15, 0, r2, c14, c12, 5: PMEVTYPER5 */
+    0xee1e3fb8,     /* mrc p15, 0, r3, c14, c8, 5: PMEVCNTR5 */
+    0xee1e4fd8,     /* mrc p15, 0, r4, c14, c8, 6: PMEVCNTR6 */
+    0xee1e5fff,     /* mrc p15, 0, r5, c14, c15, 7: PMCCFILTR */
+    0xee196fdc,     /* mrc p15, 0, r6, c9, c12, 6: PMCEID0 */
+    0xee197ffc,     /* mrc p15, 0, r7, c9, c12, 7: PMCEID1 */
+    0xe8a100fc,     /* stm r1!, {r2-r7} */
+};
+
+/*
+ * AArch32 has 32 bits of each register, or by MCRR and MRRC 64 of PMCCNTR, and
+ * writes leave the other bits of PMCCNTR alone. PMCCFILTR has no M. (Arm ARM,
+ * "Performance Monitors registers" of AArch32)
+ */
+static void check_a32_registers(const Pmcu *p, uint64_t code, uint32_t call,
+                                uint64_t arg, const uint32_t *enter, size_t n)
+{
+    const uint64_t wide = 0x1122334455667788, data = code + 0x208;
+    const A32Registers in = {
+        5, FILTER_P | LD_RETIRED, 0x89abcdef, 0x76543210,
+        { 0x9abcdef0, 0x12345678 },
+    };
+    const uint64_t pmccntr = (uint64_t)in.mcrr_pmccntr[1] << 32 | in.pmccntr;
+    A32Registers out;
+
+    guest_put(p, code, a32_registers, ARRAY_SIZE(a32_registers));
+    guest_put(p, code + sizeof(a32_registers), &call, 1);
+    guest_put(p, data, (const uint32_t *)&in, sizeof(in) / 4);
+    guest_write(p, 0, PMSELR_EL0, 0);
+    guest_write(p, 0, PMEVTYPER_EL0(5), 0);
+    guest_write(p, 0, PMEVCNTR_EL0(5), 0);
+    guest_write(p, 0, PMEVCNTR_EL0(6), wide);
+    guest_write(p, 0, PMCCNTR_EL0, 0);
+    guest_write(p, 0, PMCCFILTR_EL0, FILTER_P | FILTER_NSH | FILTER_M);
+    guest_call(p, 0, arg, enter, n);
+    for (int i = 0; i < sizeof(out) / 4; i++) {
+        ((uint32_t *)&out)[i] = qtest_readl(p->qts, data + 4 * i);
+    }
+
+    g_assert_cmphex(out.read.pmselr, ==, in.pmselr);
+    g_assert_cmphex(out.read.pmxevtyper, ==, in.pmxevtyper);
+    g_assert_cmphex(out.read.pmevtyper5, ==, in.pmxevtyper);
+    g_assert_cmphex(out.read.pmxevcntr, ==, in.pmxevcntr);
+    g_assert_cmphex(out.read.pmevcntr5, ==, in.pmxevcntr);
+    g_assert_cmphex(out.read.pmevcntr6, ==, (uint32_t)wide);
+    g_assert_cmphex(out.read.pmccntr, ==, in.pmccntr);
+    g_assert_cmphex(out.read.mrrc_pmccntr[0], ==, in.pmccntr);
+    g_assert_cmphex(out.read.mrrc_pmccntr[1], ==, in.mcrr_pmccntr[1]);
+    g_assert_cmphex(out.read.pmccfiltr, ==, FILTER_P | FILTER_NSH);
+    g_assert_cmphex(out.read.pmceid[0], ==,
+                    (uint32_t)guest_read(p, 0, PMCEID0_EL0));
+    g_assert_cmphex(out.read.pmceid[1], ==,
+                    (uint32_t)guest_read(p, 0, PMCEID1_EL0));
+
+    g_assert_cmphex(guest_read(p, 0, PMSELR_EL0), ==, in.pmselr);
+    g_assert_cmphex(guest_read(p, 0, PMEVTYPER_EL0(5)), ==, in.pmxevtyper);
+    g_assert_cmphex(guest_read(p, 0, PMEVCNTR_EL0(5)), ==, in.pmxevcntr);
+    g_assert_cmphex(guest_read(p, 0, PMEVCNTR_EL0(6)), ==, wide);
+    g_assert_cmphex(guest_read(p, 0, PMCCNTR_EL0), ==, pmccntr);
+}
+
+static void test_a32_registers(void)
+{
+    static const uint32_t enter_el1[] = {
+        0x91400661,     /* add     x1, x19, #0x1000 */
+        0xd51cc001,     /* msr     vbar_el2, x1 */
+        0xd51c4020,     /* msr     elr_el2, x0 */
+        0xd2803a62,     /* mov     x2, #0x1d3: Supervisor mode, A32 */
+        0xd51c4002,     /* msr     spsr_el2, x2 */
+        0xd69f03e0,     /* eret */
+    };
+    static const uint32_t leave[] = { INSN_RET };
+    const uint64_t el1_code = EL0_CODE;
+    uint32_t enter_el0[ARRAY_SIZE(code_el0) + 1];
+    Pmcu p;
+
+    /* EL1, called from EL2 */
+    p = events_init("-accel tcg -M virtualization=on");
+    guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL0_32, leave, 1);
+    guest_write(&p, 0, HCR_EL2, 0);
+    check_a32_registers(&p, el1_code, 0xe1400070 /* hvc #0 */, el1_code,
+                        enter_el1, ARRAY_SIZE(enter_el1));
+    qtest_quit(p.qts);
+
+    /* EL0, called from EL1 */
+    p = events_init("-accel tcg");
+    guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL0_32, vector_to_x9,
+              ARRAY_SIZE(vector_to_x9));
+    guest_write(&p, 0, PMUSERENR_EL0, 1);
+    memcpy(enter_el0, code_el0, sizeof(code_el0));
+    enter_el0[ARRAY_SIZE(code_el0)] = INSN_RET;
+    check_a32_registers(&p, EL0_CODE, 0xef000000 /* svc #0 */, SPSR_EL0_32,
+                        enter_el0, ARRAY_SIZE(enter_el0));
+    qtest_quit(p.qts);
+}
+
 /*
  * What goes to EL2 is a trap, and no exception that is taken locally. Neither a
  * breakpoint nor a watchpoint is an abort. EXC_RETURN counts at EL2, where the
@@ -1974,6 +2093,7 @@ int main(int argc, char **argv)
     qtest_add_func("arm-pmu-events/el2-prohibited", test_el2_prohibited);
     qtest_add_func("arm-pmu-events/el3-prohibited", test_el3_prohibited);
     qtest_add_func("arm-pmu-events/el2-long", test_el2_long);
+    qtest_add_func("arm-pmu-events/a32-registers", test_a32_registers);
     qtest_add_func("arm-pmu-events/traps", test_traps);
     qtest_add_func("arm-pmu-events/a32-exceptions", test_a32_exceptions);
     qtest_add_func("arm-pmu-events/smc-disabled", test_smc_disabled);

@@ -50,6 +50,7 @@
 #define PMCCNTR_EL0     0x1b9d00
 #define PMXEVTYPER_EL0  0x1b9d20
 #define PMXEVCNTR_EL0   0x1b9d40
+#define PMUSERENR_EL0   0x1b9e00
 #define PMOVSSET_EL0    0x1b9e60
 #define PMEVCNTR_EL0(n) (0x1be800 + ((n) << 5))
 #define PMEVTYPER_EL0(n) (0x1bec00 + ((n) << 5))
