@@ -357,6 +357,22 @@ static void test_machine_late(void)
     }
 }
 
+/* What QEMU says when it starts; it ends after it has written its tree. */
+static char *start_messages(const char *args)
+{
+    g_autofree char *file = NULL, *all = NULL;
+    int fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &file, NULL);
+    char *err;
+
+    g_assert_cmpint(fd, >=, 0);
+    close(fd);
+    /* It replaces the file, so that /dev/null would be gone. */
+    all = g_strdup_printf("%s -M gic-version=3,dumpdtb=%s", args, file);
+    g_assert_cmpint(pmcu_run_qemu(all, &err), ==, 0);
+    unlink(file);
+    return err;
+}
+
 /*
  * Machine types before virt-6.2 make a socket, and so a die, of each CPU:
  * QEMU warns unless the user asked for that.
@@ -376,25 +392,51 @@ static void test_machine_old_types(void)
     };
 
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
-        g_autofree char *file = NULL, *args = NULL, *err = NULL;
-        int fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &file, NULL);
+        g_autofree char *args = g_strdup_printf("%s -M pmcu=on -cpu max",
+                                                cases[i].args);
+        g_autofree char *err = start_messages(args);
 
-        g_assert_cmpint(fd, >=, 0);
-        close(fd);
-        /*
-         * QEMU ends after it has written the file. It replaces the file, so
-         * that /dev/null would be gone.
-         */
-        args = g_strdup_printf("%s -M gic-version=3,pmcu=on,dumpdtb=%s "
-                               "-cpu max", cases[i].args, file);
-        g_assert_cmpint(pmcu_run_qemu(args, &err), ==, 0);
-        unlink(file);
         g_assert_cmpint(strstr(err, "warning: mach-virt: -smp 4 makes 4 dies "
                                "with one CPU each, because machine types "
                                "before virt-6.2 prefer sockets; for one die, "
                                "use -smp 4,sockets=1\n") != NULL, ==,
                         cases[i].warns);
         g_assert_cmpint(strstr(err, " dies") != NULL, ==, cases[i].warns);
+    }
+}
+
+/* The posted Linux driver needs EL2 and VHE: QEMU warns if one is missing. */
+static void test_machine_el2(void)
+{
+    static const struct {
+        const char *args;
+        const char *warning;
+    } cases[] = {
+        { "-M virt,pmcu=on -cpu max",
+          "warning: mach-virt: pmcu=on without virtualization=on: the posted "
+          "Linux driver needs EL2\n" },
+        { "-M virt,pmcu=on,virtualization=on -cpu cortex-a57",
+          "warning: mach-virt: pmcu=on with a CPU without VHE: the posted "
+          "Linux driver needs to run at EL2\n" },
+        { "-M virt,pmcu=on,virtualization=on -cpu max", NULL },
+        { "-M virt,pmcu=off -cpu max", NULL },
+    };
+
+    if (!qtest_has_accel("tcg")) {
+        g_test_skip("No TCG accelerator available");
+        return;
+    }
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        g_autofree char *args = g_strdup_printf("%s -accel tcg",
+                                                cases[i].args);
+        g_autofree char *err = start_messages(args);
+
+        g_test_message("%s: %s", args, err);
+        if (cases[i].warning) {
+            g_assert_nonnull(strstr(err, cases[i].warning));
+        } else {
+            g_assert_null(strstr(err, "mach-virt"));
+        }
     }
 }
 
@@ -409,4 +451,5 @@ void add_machine_tests(void)
     qtest_add_func("hisi_pmcu/machine/info-qtree", test_machine_qtree);
     qtest_add_func("hisi_pmcu/machine/set-at-run-time", test_machine_late);
     qtest_add_func("hisi_pmcu/machine/old-types", test_machine_old_types);
+    qtest_add_func("hisi_pmcu/machine/el2", test_machine_el2);
 }
