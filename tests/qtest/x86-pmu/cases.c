@@ -2077,7 +2077,8 @@ static void case_pmi_inhibited(void)
         cpu->hook = NULL;
         check("interrupts", n, cpu->pmis, 1);
         check("RIP", n, cpu->pmi_rip,
-              (uintptr_t)(n == 2 ? payload_wait - 1 : payload_waited));
+              n == 2 ? (uintptr_t)payload_wait - 1
+                     : (uintptr_t)payload_waited);
         check("other interrupts", n, cpu->events, 1);
         check("their RIP", n, irq_rip, (uintptr_t)payload_waited);
     }

@@ -3892,7 +3892,8 @@ static void case_td_values(void)
         program_events(0, EVTSEL_OS);
         wrmsr(MSR_GLOBAL_CTRL, pmu_enable);
         for (i = 0; i < LINES(LLC_SIZE) / 4; i += 2) {
-            uint32_t *line = (void *)(LINES_AREA + step * LLC_SIZE + i * LINE);
+            uint32_t *line = (void *)(uintptr_t)
+                (LINES_AREA + step * LLC_SIZE + i * LINE);
             uint32_t n = i;
 
             asm volatile("lock incl %0\n\t"
