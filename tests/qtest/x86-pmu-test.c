@@ -77,15 +77,16 @@ static void test_shape(const void *data)
     guest_quit(&g);
 }
 
-/* One line of error for what no CPU has */
 static void test_svm(void)
 {
     Guest g = guest_init(ICELAKE ",svm=on", 0);
 
     guest_run(&g, GUEST_CASE(svm_int), 0, 0);
+    guest_run(&g, GUEST_CASE(svm_pmu), 0, 0);
     guest_quit(&g);
 }
 
+/* One line of error for what no CPU has */
 static void test_bad_shape(void)
 {
     static const char *const rows[][2] = {
@@ -146,6 +147,17 @@ static void test_reset_two(void)
     guest_quit(&g);
 }
 
+/* INIT of the CPU that boots, which starts the program again */
+static void test_init(void)
+{
+    Guest g = guest_init(ICELAKE, 0);
+
+    guest_start(&g, GUEST_CASE(init), 0, 0);
+    guest_wait_boot(&g);
+    guest_run(&g, GUEST_CASE(init_kept), 0, 0);
+    guest_quit(&g);
+}
+
 static void test_no_pmu(const void *data)
 {
     Guest g = guest_init(data, 0);
@@ -201,6 +213,52 @@ static void test_quiet(const void *data)
 
     g_assert_cmpint(new_messages(data, GUEST_CASE(cpuid), &out, &without),
                     ==, 0);
+}
+
+/* ------------------------------------------------------------ query-pmu */
+
+static QList *query_pmu(Guest *g)
+{
+    QDict *rsp = qtest_qmp(g->qts, "{ 'execute': 'query-pmu' }");
+    QList *list = qdict_get_qlist(rsp, "return");
+
+    g_assert(list);
+    qobject_ref(list);
+    qobject_unref(rsp);
+    return list;
+}
+
+static QDict *query_cpu(const QList *list, unsigned cpu)
+{
+    const QListEntry *e = qlist_first(list);
+
+    for (; cpu; cpu--) {
+        e = qlist_next(e);
+    }
+    return qobject_to(QDict, qlist_entry_obj(e));
+}
+
+static uint64_t get_u64(const QDict *d, const char *key)
+{
+    const QNum *n = qobject_to(QNum, qdict_get(d, key));
+    uint64_t value;
+
+    g_assert(n && qnum_get_try_uint(n, &value));
+    return value;
+}
+
+/* Only counter 0 has overflowed, or none; its interrupt waits, or none does. */
+static void check_overflow(const QDict *cpu, bool pending, uint32_t lvt)
+{
+    const QListEntry *e = qlist_first(qdict_get_qlist(cpu, "counters"));
+
+    g_assert_cmpint(get_u64(cpu, "global-status"), ==, pending);
+    g_assert_cmpint(qdict_get_bool(cpu, "interrupt-pending"), ==, pending);
+    g_assert_cmphex(get_u64(cpu, "lvt"), ==, lvt);
+    for (int i = 0; e; i++, e = qlist_next(e)) {
+        g_assert_cmpint(qdict_get_bool(qobject_to(QDict, qlist_entry_obj(e)),
+                                       "overflow"), ==, pending && !i);
+    }
 }
 
 /* ---------------------------------------------------------- Determinism */
@@ -330,8 +388,11 @@ static void check_pmi_away(const char *args)
     guest_start(&g, GUEST_CASE(pmi_away), 0, 0);
     guest_wait_phase(&g, 1);
     for (int i = 0; i < 10; i++) {
-        qobject_unref(qtest_qmp_assert_success_ref(
-            g.qts, "{ 'execute': 'query-pmu' }"));
+        QList *list = query_pmu(&g);
+
+        /* Vector table: NMI, not masked as by delivery */
+        check_overflow(query_cpu(list, 0), true, 0x400);
+        qobject_unref(list);
     }
     guest_set_phase(&g, 2);
     guest_finish(&g);
@@ -341,6 +402,15 @@ static void check_pmi_away(const char *args)
 static void test_pmi_away(void)
 {
     check_pmi_away(ICELAKE);
+}
+
+static void test_pmi_slices(void)
+{
+    /* An instruction takes 2 ns. */
+    Guest g = guest_init(ICELAKE " -icount shift=1", 0);
+
+    guest_run(&g, GUEST_CASE(pmi_slices), 0, 0);
+    guest_quit(&g);
 }
 
 /* With record/replay, the vCPU needs a lock that monitor commands hold. */
@@ -665,36 +735,6 @@ static void test_stop(const void *data)
 
 /* -------------------------------------------------------------- Monitor */
 
-static QList *query_pmu(Guest *g)
-{
-    QDict *rsp = qtest_qmp(g->qts, "{ 'execute': 'query-pmu' }");
-    QList *list = qdict_get_qlist(rsp, "return");
-
-    g_assert(list);
-    qobject_ref(list);
-    qobject_unref(rsp);
-    return list;
-}
-
-static QDict *query_cpu(const QList *list, unsigned cpu)
-{
-    const QListEntry *e = qlist_first(list);
-
-    for (; cpu; cpu--) {
-        e = qlist_next(e);
-    }
-    return qobject_to(QDict, qlist_entry_obj(e));
-}
-
-static uint64_t get_u64(const QDict *d, const char *key)
-{
-    const QNum *n = qobject_to(QNum, qdict_get(d, key));
-    uint64_t value;
-
-    g_assert(n && qnum_get_try_uint(n, &value));
-    return value;
-}
-
 /*
  * What each counter must look like when case_info() has halted. There have been
  * an indirect CALL (4 slots), twice PAUSE (1 and 30 cycles), NOP, and HLT.
@@ -880,6 +920,52 @@ static void check_hmp(Guest *g, const QList *list)
         j++;
     }
     g_assert_null(found[j]);
+}
+
+/* The interrupt waits until the guest sets IF, or returns from an NMI. */
+static void test_query_pending(void)
+{
+    Guest g = guest_init(ICELAKE, 0);
+
+    for (int nmi = 0; nmi < 2; nmi++) {
+        uint32_t lvt = nmi ? 0x400 : 0x40;
+        QList *list;
+
+        guest_start(&g, GUEST_CASE(pmi_pending), nmi, 0);
+        guest_wait_phase(&g, 1);
+        list = query_pmu(&g);
+        /* Delivery to the local APIC has masked the entry. */
+        check_overflow(query_cpu(list, 0), true, 0x10000 | lvt);
+        check_hmp(&g, list);
+        qobject_unref(list);
+        guest_set_phase(&g, 2);
+        guest_finish(&g);
+        list = query_pmu(&g);
+        check_overflow(query_cpu(list, 0), false, lvt);
+        check_hmp(&g, list);
+        qobject_unref(list);
+    }
+    guest_quit(&g);
+}
+
+/* A CPU without a local APIC */
+static void test_no_apic(void)
+{
+    Guest g = guest_init(ICELAKE ",apic=off", 0);
+    g_autofree char *text = NULL;
+    QList *list;
+    QDict *cpu;
+
+    guest_run(&g, GUEST_CASE(no_apic), 0, 0);
+    list = query_pmu(&g);
+    cpu = query_cpu(list, 0);
+    g_assert_cmpint(get_u64(cpu, "global-status"), ==, 1);
+    g_assert_false(qdict_get_bool(cpu, "interrupt-pending"));
+    g_assert_false(qdict_haskey(cpu, "lvt"));
+    text = qtest_hmp(g.qts, "info pmu");
+    g_assert_nonnull(strstr(text, "no local APIC, no interrupt pending"));
+    qobject_unref(list);
+    guest_quit(&g);
 }
 
 static void wait_halted(Guest *g)
@@ -1132,6 +1218,8 @@ int main(int argc, char **argv)
                         test_all);
     qtest_add_data_func("x86-pmu/all/one-insn-per-tb",
                         ICELAKE " -accel tcg,one-insn-per-tb=on", test_all);
+    qtest_add_data_func("x86-pmu/all/split-wx",
+                        ICELAKE " -accel tcg,split-wx=on", test_all);
     qtest_add_data_func("x86-pmu/all/single-thread",
                         ICELAKE " -smp 2 -accel tcg,thread=single", test_all);
 
@@ -1149,6 +1237,7 @@ int main(int argc, char **argv)
     qtest_add_func("x86-pmu/svm", test_svm);
     qtest_add_func("x86-pmu/reset", test_reset);
     qtest_add_func("x86-pmu/reset-of-two", test_reset_two);
+    qtest_add_func("x86-pmu/init", test_init);
     qtest_add_func("x86-pmu/no-full-width-write", test_no_full_width);
     qtest_add_data_func("x86-pmu/no-pmu/intel", "-cpu Icelake-Server-v6",
                         test_no_pmu_intel);
@@ -1176,7 +1265,10 @@ int main(int argc, char **argv)
     qtest_add_func("x86-pmu/back-often", test_back_often);
     qtest_add_func("x86-pmu/migrate-zero", test_migrate_zero);
     qtest_add_func("x86-pmu/pmi-away", test_pmi_away);
+    qtest_add_func("x86-pmu/pmi-slices", test_pmi_slices);
     qtest_add_func("x86-pmu/query/record", test_query_record);
+    qtest_add_func("x86-pmu/query/pending", test_query_pending);
+    qtest_add_func("x86-pmu/no-apic", test_no_apic);
     qtest_add_func("x86-pmu/migrate-pending", test_migrate_pending);
     qtest_add_func("x86-pmu/migrate-ones", test_migrate_ones);
     for (int i = 0; i < ARRAY_SIZE(mismatches); i++) {

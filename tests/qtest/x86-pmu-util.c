@@ -133,10 +133,15 @@ void guest_quit(Guest *g)
     qtest_quit(g->qts);
 }
 
+void guest_wait_boot(Guest *g)
+{
+    wait_for(g, MAILBOX_BOOTS, ++g->boots);
+}
+
 void guest_reset(Guest *g)
 {
     qtest_qmp_assert_success(g->qts, "{ 'execute': 'system_reset' }");
-    wait_for(g, MAILBOX_BOOTS, ++g->boots);
+    guest_wait_boot(g);
 }
 
 void guest_start(Guest *g, uint32_t command, uint64_t arg, uint64_t arg2)

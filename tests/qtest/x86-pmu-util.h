@@ -70,6 +70,8 @@ bool guest_try_load(const char *args, const char *stream);
 char *guest_refusal(const char *args, const char *stream);
 /* Quits @g; its program goes on in another QEMU. */
 Guest guest_migrate(Guest *g, const char *args);
+/* Waits until its program has started again. */
+void guest_wait_boot(Guest *g);
 /* Resets it, and waits for its program. */
 void guest_reset(Guest *g);
 

@@ -974,6 +974,27 @@ static void test_same_values_timer(void)
                      CONFIG_TIMER, args);
 }
 
+/* RESET clears predictors, caches, and fractions, as at the start. */
+static void test_same_values_reset(void)
+{
+    Guest g = guest_init(PRECISE, SAPPHIRE_CONFIG | CONFIG_PRECISE);
+    unsigned none = 0;
+    char *text[2];
+
+    for (int i = 0; i < 2; i++) {
+        if (i) {
+            guest_reset(&g);
+        }
+        text[i] = guest_run_migrating(&g, PRECISE, GUEST_CASE(td_values), 0, 0,
+                                      &none);
+    }
+    guest_quit(&g);
+    g_assert_cmpint(strlen(text[0]), >, 1000);
+    guest_check_same(text[0], text[1]);
+    g_free(text[0]);
+    g_free(text[1]);
+}
+
 static void test_replay(void)
 {
     guest_check_replay(GUEST_CASE(td_values), SAPPHIRE_CONFIG | CONFIG_TIMER,
@@ -1178,6 +1199,7 @@ int main(int argc, char **argv)
     qtest_add_func("x86-topdown/same-values/precise",
                    test_same_values_precise);
     qtest_add_func("x86-topdown/same-values/timer", test_same_values_timer);
+    qtest_add_func("x86-topdown/same-values/reset", test_same_values_reset);
     qtest_add_func("x86-topdown/replay/static", test_replay);
     qtest_add_func("x86-topdown/replay/precise", test_replay_precise);
 

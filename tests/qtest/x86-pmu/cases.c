@@ -1537,6 +1537,60 @@ static void case_pmi_nmi(void)
     check_nmi();
 }
 
+/*
+ * A local APIC that software has disabled delivers no interrupt of its vector
+ * table, nor makes up for it later: SDM volume 3, "Local APIC State After It
+ * Has Been Software Disabled". This masks the entries, so unmask LVTPC again.
+ */
+static void case_pmi_apic_off(void)
+{
+    static const uint32_t lvt[] = { VEC_PMI, LVT_NMI };
+    Cpu *cpu = this_cpu();
+    int i;
+
+    for (i = 0; i < ARRAY_SIZE(lvt); i++) {
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        apic_write(APIC_LVTPC, lvt[i]);
+        apic_write(APIC_SPIV, VEC_SPURIOUS);
+        overflow_once();
+        check("status", i, rdmsr(MSR_GLOBAL_STATUS), 1);
+        check("counter", i, rdmsr(MSR_PMC(0)), 3001 + KERNEL_INSNS - 1);
+        check("PMI", i, apic_irr(VEC_PMI), false);
+        apic_write(APIC_SPIV, APIC_ENABLE | VEC_SPURIOUS);
+        interrupts();
+        check("interrupts", i, cpu->pmis, 0);
+        check("status afterwards", i, rdmsr(MSR_GLOBAL_STATUS), 1);
+
+        wrmsr(MSR_STATUS_RESET, 1);
+        apic_write(APIC_LVTPC, lvt[i]);
+        overflow_once();
+        interrupts();
+        check("interrupts when enabled", i, cpu->pmis, 1);
+    }
+}
+
+/* Without a local APIC, an overflow is recorded, and interrupts nobody. */
+static void case_no_apic(void)
+{
+    uint32_t r[4];
+    int step;
+
+    get_cpuid(1, r);
+    check("APIC in CPUID", NO_STEP, r[3] >> 9 & 1, 0);
+    /* The timer of the PC would interrupt by way of the PIC. */
+    outb(PIC_MASK_PORT, 0xff);
+    for (step = 0; step < 2; step++) {
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        overflow_once();
+        check("status", step, rdmsr(MSR_GLOBAL_STATUS), 1);
+        check("counter", step, rdmsr(MSR_PMC(0)), 3001 + KERNEL_INSNS - 1);
+        interrupts();
+        check("interrupts", step, this_cpu()->pmis, 0);
+    }
+}
+
 static void case_pmi_x2apic(void)
 {
     uint32_t r[4];
@@ -1819,6 +1873,36 @@ static void case_pmi_skid_insn(void)
             kernel(body_nop_chain, 0);
             check("interrupts", i, cpu->pmis, 1);
             check("RIP", i, cpu->pmi_rip, i < 62 ? end - 64 + i + 1 : end);
+        }
+    }
+}
+
+/*
+ * With -icount, QEMU stops at each tick of a timer, here every 50 to 200
+ * instructions, although IF is clear. The PMU's interrupt still comes right
+ * after the instruction that overflows the counter: "Interrupts" of our docs.
+ */
+static void case_pmi_slices(void)
+{
+    const uint64_t chain = (uintptr_t)payload_nop_chain;
+    Cpu *cpu = this_cpu();
+    unsigned ns, i;
+
+    for (ns = 100; ns < 400; ns += 7) {
+        for (i = 0; i < 1000; i += 91) {
+            uint64_t end = chain + 64 * (i / 63 + 1);
+
+            pmu_reset();
+            pmu_enable = COUNTERS_MASK;
+            apic_write(APIC_LVTPC, LVT_NMI);
+            /* CALL, JMP, and i + 1 of the chain */
+            arm(0, EV_INSNS, negative(3 + i), true);
+            apic_timer(ns, true);
+            kernel(body_nop_chain, 0);
+            apic_timer(0, false);
+            check("interrupts", ns, cpu->pmis, 1);
+            check("RIP", ns, cpu->pmi_rip,
+                  i % 63 < 62 ? end - 64 + i % 63 + 1 : end);
         }
     }
 }
@@ -2235,6 +2319,144 @@ static void case_pmi_storm(void)
     run_user_flags = 2;
 }
 
+/*
+ * The qtest looks at the PMU while its interrupt waits: until IF is set, or, if
+ * MAILBOX_ARG is set, until the handler of the previous NMI returns.
+ */
+static bool hook_wait_in_nmi(Frame *f)
+{
+    Cpu *cpu = this_cpu();
+
+    if (f->vector != VEC_NMI || cpu->pmis > 1) {
+        return false;
+    }
+    pmi_acknowledge();
+    overflow_once();
+    wait_for_host();
+    return true;
+}
+
+static void case_pmi_pending(void)
+{
+    bool nmi = MAILBOX_64(MAILBOX_ARG);
+    Cpu *cpu = this_cpu();
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    if (nmi) {
+        apic_write(APIC_LVTPC, LVT_NMI);
+        cpu->hook = hook_wait_in_nmi;
+        overflow_once();
+        cpu->hook = NULL;
+        check("interrupts", NO_STEP, cpu->pmis, 2);
+    } else {
+        overflow_once();
+        wait_for_host();
+        interrupts();
+        check("interrupts", NO_STEP, cpu->pmis, 1);
+    }
+}
+
+/* ----------------------------------------------------------------- SMM */
+
+#define SMI_NOPS            20
+#define SMI_INSNS           (SMI_NOPS + 1)
+/* Of body_send_smi: two, and 40 branches */
+#define SEND_SMI_INSNS      42
+
+static void set_smi_handler(void)
+{
+    Shared8 *p = (Shared8 *)(uintptr_t)GUEST_SMI_HANDLER;
+    int i;
+
+    for (i = 0; i < SMI_NOPS; i++) {
+        *p++ = 0x90;
+    }
+    *p++ = 0x0f;                /* RSM */
+    *p = 0xaa;
+}
+
+static void send_smi(bool at_user)
+{
+    if (at_user) {
+        user(body_send_smi, 0);
+    } else {
+        kernel(body_send_smi, 0);
+    }
+}
+
+/*
+ * SMM is CPL 0, and counters go on there unless FREEZE_WHILE_SMM is set: SDM
+ * volume 3, "IA32_DEBUGCTL MSR". In our docs, that bit (FREEZE_IN_SMM) has no
+ * effect.
+ */
+static void case_smm_count(void)
+{
+    int step;
+
+    set_smi_handler();
+    for (step = 0; step < 4; step++) {
+        bool at_user = step & 1;
+        uint64_t debugctl = step & 2 ? DEBUGCTL_FREEZE_SMM : 0;
+        uint64_t os = SMI_INSNS + (at_user ? USER_OS_INSNS :
+                                   SEND_SMI_INSNS + KERNEL_INSNS);
+        uint64_t usr = at_user ? SEND_SMI_INSNS + 3 : 0;
+
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        wrmsr(MSR_DEBUGCTL, debugctl);
+        program(0, EV_INSNS | EVTSEL_OS);
+        program(1, EV_INSNS | EVTSEL_USR);
+        program(2, EV_INSNS | EVTSEL_OS | EVTSEL_USR);
+        program_fixed(0, FIXED_OS);
+        send_smi(at_user);
+        check("instructions at CPL 0", step, rdmsr(MSR_PMC(0)), os);
+        check("instructions at CPL 3", step, rdmsr(MSR_PMC(1)), usr);
+        check("instructions at both", step, rdmsr(MSR_PMC(2)), os + usr);
+        check("fixed counter 0", step, rdmsr(MSR_FIXED_CTR(0)), os);
+        check("DEBUGCTL", step, rdmsr(MSR_DEBUGCTL), debugctl);
+    }
+    pmu_reset();
+}
+
+/*
+ * An NMI in SMM waits for RSM: SDM volume 3, "NMI Handling While in SMM". Let
+ * the counter overflow by each instruction of the handler of the SMI, and by
+ * the one in front of the handler.
+ */
+static void case_smm_pmi(void)
+{
+    Shared64 *smi_rip = (Shared64 *)(uintptr_t)GUEST_SMI_RIP;
+    uint64_t sent = (uintptr_t)payload_smi_sent, rip, before;
+    Cpu *cpu = this_cpu();
+    unsigned at_user, k;
+
+    set_smi_handler();
+    pmu_enable = COUNTERS_MASK;
+    for (at_user = 0; at_user < 2; at_user++) {
+        context(at_user ? "from CPL 3" : "from CPL 0");
+        pmu_reset();
+        send_smi(at_user);
+        rip = *smi_rip;
+        check_range("RIP of the first SMI", NO_STEP, rip, sent, sent + 80);
+        /* The IRET; or CALL, two instructions, and some of the branches */
+        before = at_user ? 1 : 3 + (rip - sent) / 2;
+        for (k = 0; k <= SMI_INSNS; k++) {
+            pmu_reset();
+            apic_write(APIC_LVTPC, LVT_NMI);
+            arm(0, EV_INSNS, negative(before + k), true);
+            send_smi(at_user);
+            check("RIP of the SMI", k, *smi_rip, rip);
+            check("interrupts", k, cpu->pmis, 1);
+            /* RSM to CPL 3 overflows it: the interrupt waits for CPL 0. */
+            check("RIP", k, cpu->pmi_rip, at_user && k == SMI_INSNS ?
+                  (uintptr_t)user_exit : rip);
+            check("status in the handler", k, cpu->pmi_status, 1);
+        }
+    }
+    context("");
+}
+
 /* ----------------------------------------------------------------- SMP */
 
 static Shared64 ap_insns, ap_branches, ap_before, ap_after, ap_msr[16];
@@ -2433,17 +2655,9 @@ static void ap_read(void)
     ap_msr[9] = rdmsr(MSR_DEBUGCTL);
 }
 
-/* INIT keeps the PMU, which goes on counting, but clears DEBUGCTL. */
-static void case_smp_init(void)
+/* INIT keeps the registers of ap_fill(), but clears DEBUGCTL. */
+static void check_init(void)
 {
-    start_ap();
-    call_ap(ap_fill);
-    call_ap_wait();
-    start_ap();
-    call_ap(ap_read);
-    call_ap_wait();
-    check_range("running counter", NO_STEP, ap_after,
-                ap_before + 2 * INIT_TURNS, WIDTH_MASK);
     check("FIXED_CTR", 0, ap_msr[0], 0x876543210000);
     check("FIXED_CTR", 1, ap_msr[1], 0x876543210001);
     check("FIXED_CTR", 2, ap_msr[2], 0x876543210002);
@@ -2455,8 +2669,101 @@ static void case_smp_init(void)
     check("GLOBAL_CTRL", NO_STEP, ap_msr[7], FIXED_MASK | 0x55);
     check("GLOBAL_STATUS", NO_STEP, ap_msr[8], COUNTERS_MASK);
     check("DEBUGCTL", NO_STEP, ap_msr[9], 0);
+}
+
+/* The counters also go on counting. */
+static void case_smp_init(void)
+{
+    start_ap();
+    call_ap(ap_fill);
+    call_ap_wait();
+    start_ap();
+    call_ap(ap_read);
+    call_ap_wait();
+    check_range("running counter", NO_STEP, ap_after,
+                ap_before + 2 * INIT_TURNS, WIDTH_MASK);
+    check_init();
     call_ap(pmu_reset);
     call_ap_wait();
+}
+
+/* The same for the first CPU, which goes on at the reset vector */
+static void case_init(void)
+{
+    ap_fill();
+    apic_write(APIC_ICR + 0x10, 0);
+    apic_write(APIC_ICR, 0x4500);
+    for (;;) {
+        asm volatile("pause" : : : "memory");
+    }
+}
+
+static void case_init_kept(void)
+{
+    ap_read();
+    check_init();
+    pmu_reset();
+}
+
+static Shared32 ap_parked;
+
+static bool hook_park(Frame *f)
+{
+    if (f->vector != VEC_BP) {
+        return false;
+    }
+    ap_parked = true;
+    for (;;) {
+        asm volatile("pause" : : : "memory");
+    }
+}
+
+/* The interrupt is due at CPL 3, to which the CPU does not come back. */
+static void ap_park(void)
+{
+    pmu_reset();
+    apic_write(APIC_LVTPC, LVT_NMI);
+    program(0, EV_INSNS | EVTSEL_USR | EVTSEL_INT);
+    /* CALL, NOP, INT3 */
+    wrmsr(MSR_A_PMC(0), negative(3));
+    this_cpu()->hook = hook_park;
+    user(body_breakpoint, 0);
+}
+
+static void ap_unpark(void)
+{
+    ap_msr[1] = apic_read(APIC_LVTPC);
+    apic_write(APIC_LVTPC, LVT_NMI);
+    ap_msr[0] = rdmsr(MSR_GLOBAL_STATUS);
+    ap_msr[2] = rdmsr(MSR_A_PMC(0));
+    user(body_straight, 0);
+    ap_msr[3] = rdmsr(MSR_A_PMC(0));
+    ap_msr[4] = this_cpu()->pmis;
+    pmu_reset();
+}
+
+/*
+ * INIT keeps an overflow, but not its interrupt: SDM volume 3, "Processor State
+ * After Reset" for the PMU, and "Local APIC State After an INIT Reset" for the
+ * vector table.
+ */
+static void case_smp_init_due(void)
+{
+    pmu_enable = COUNTERS_MASK;
+    start_ap();
+    ap_parked = false;
+    call_ap(ap_park);
+    while (!ap_parked) {
+        asm volatile("pause" : : : "memory");
+    }
+    start_ap();
+    call_ap(ap_unpark);
+    call_ap_wait();
+    check("status", NO_STEP, ap_msr[0], 1);
+    check("LVTPC", NO_STEP, ap_msr[1], LVT_MASKED);
+    check("counter", NO_STEP, ap_msr[2], 0);
+    check("counter afterwards", NO_STEP, ap_msr[3], 23 + 3);
+    check("interrupts", NO_STEP, ap_msr[4], 0);
 }
 
 /* By qtest, before and after a RESET: it clears what two INITs have kept. */

@@ -39,6 +39,10 @@
     X(smp_reset, "smp/reset", CASE_MANUAL)                                  \
     X(no_pmu, "no-pmu/guest", CASE_MANUAL)                                  \
     X(svm_int, "svm/int", CASE_MANUAL)                                      \
+    X(svm_pmu, "svm/pmu", CASE_MANUAL)                                      \
+    X(no_apic, "no-apic", CASE_MANUAL)                                      \
+    X(init, "init/fill", CASE_MANUAL)                                       \
+    X(init_kept, "init/kept", CASE_MANUAL)                                  \
     X(no_pmu_intel, "no-pmu/intel", CASE_MANUAL)                            \
     X(no_full_width, "registers/no-full-width", CASE_MANUAL)                \
     X(values, "values", CASE_MANUAL)                                        \
@@ -94,6 +98,7 @@
     X(overflow_sticky, "overflow/sticky", 0)                                \
     X(pmi_masked, "pmi/masking", 0)                                         \
     X(pmi_nmi, "pmi/nmi", 0)                                                \
+    X(pmi_apic_off, "pmi/apic-disabled", 0)                                 \
     X(pmi_no_status, "pmi/status-set-by-software", 0)                       \
     X(pmi_skid_branch, "pmi/skid-branches", 0)                              \
     X(pmi_skid_insn, "pmi/skid-instructions", 0)                            \
@@ -101,6 +106,8 @@
     X(pmi_skid_far, "pmi/skid-far-branches", 0)                             \
     X(pmi_full_block, "pmi/full-block", 0)                                  \
     X(pmi_away, "pmi/away", CASE_MANUAL)                                    \
+    X(pmi_pending, "pmi/pending", CASE_MANUAL)                              \
+    X(pmi_slices, "pmi/slices", CASE_MANUAL)                                \
     X(pmi_fault, "pmi/fault", 0)                                            \
     X(pmi_interrupt, "pmi/interrupt", 0)                                    \
     X(pmi_split_lock, "pmi/split-lock", CASE_SMP)                           \
@@ -109,6 +116,8 @@
     X(pmi_freeze, "pmi/freeze", 0)                                          \
     X(pmi_no_reason, "pmi/no-reason", 0)                                    \
     X(pmi_storm, "pmi/storm", 0)                                            \
+    X(smm_count, "smm/count", 0)                                            \
+    X(smm_pmi, "smm/pmi", 0)                                                \
     X(irq_self, "irq/to-itself", 0)                                         \
     X(irq_timer, "irq/timer", 0)                                            \
     X(irq_cpu, "irq/from-other-cpu", CASE_SMP)                              \
@@ -116,6 +125,7 @@
     X(smp_lock, "smp/lock", CASE_SMP)                                       \
     X(smp_map, "smp/map-of-memory", CASE_SMP)                               \
     X(smp_init, "smp/init", CASE_SMP)                                       \
+    X(smp_init_due, "smp/init-with-overflow-due", CASE_SMP)                 \
     X(pmi_x2apic, "pmi/x2apic", CASE_LAST)
 
 #define TOPDOWN_CASES(X)                                                    \

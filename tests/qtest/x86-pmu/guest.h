@@ -37,6 +37,9 @@
 /* 2 MiB of 4 KiB pages for page faults; all other pages have 2 MiB */
 #define GUEST_SMALL_PAGES   0x400000
 #define GUEST_STACK_SIZE    0x4000
+/* Where SMM starts after RESET, and the RIP that it has saved (in QEMU) */
+#define GUEST_SMI_HANDLER   0x38000
+#define GUEST_SMI_RIP       0x3ff78
 /* Not part of the image: code to be written, and much data; up to 16 MiB */
 #define GUEST_CODE_AREA     0x600000
 #define GUEST_DATA_AREA     0x800000

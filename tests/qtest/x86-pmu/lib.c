@@ -452,7 +452,7 @@ static void setup_cpu(unsigned index)
     wrmsr(MSR_STAR, 0x0020000800000000);
     wrmsr(MSR_LSTAR, (uintptr_t)syscall_return);
     wrmsr(MSR_FMASK, 0);
-    apic_write(APIC_SPIV, 0x100 | VEC_SPURIOUS);
+    apic_write(APIC_SPIV, APIC_ENABLE | VEC_SPURIOUS);
 }
 
 void guest_main_ap(void)

@@ -146,11 +146,14 @@ typedef volatile uint64_t Shared64;     /* numbers */
 #define VEC_RETURN          0x81    /* nothing but IRET */
 #define VEC_SPURIOUS        0xff
 
+#define PIC_MASK_PORT       0x21
+
 /* Registers of the local APIC */
 #define APIC_BASE           0xfee00000
 #define APIC_ID             0x20
 #define APIC_EOI            0xb0
 #define APIC_SPIV           0xf0
+#define APIC_ENABLE         0x100
 #define APIC_IRR            0x200
 #define APIC_ICR            0x300
 #define APIC_LVTT           0x320
@@ -380,7 +383,11 @@ void case_shape(void);
 void body_vmrun(void);
 void svm_vmmcall(void);
 void svm_int(void);
+void svm_rdpmc(void);
+void svm_rdmsr(void);
+void svm_wrmsr(void);
 void case_svm_int(void);
+void case_svm_pmu(void);
 /* random.c */
 void case_random_programs(void);
 /* debug.c */

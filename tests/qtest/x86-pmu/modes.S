@@ -171,6 +171,21 @@ svm_int:
     nop
     int     $0x90
 
+    .macro  SVM_ACCESS name, index
+    .globl  svm_\name
+svm_\name:
+    mov     $\index, %ecx
+    mov     $0x5678, %eax
+    xor     %edx, %edx
+    \name
+    vmmcall
+    .endm
+
+    /* Of general counter 3 */
+    SVM_ACCESS rdpmc, 3
+    SVM_ACCESS rdmsr, 0xc4
+    SVM_ACCESS wrmsr, 0xc4
+
 /* #DB after each OUT to the port of an I/O breakpoint */
 BODY io_breakpoint
     nop

@@ -472,6 +472,18 @@ BODY long_until_irq
     cli
     ret
 
+/* SMI to this CPU itself, which takes it in front of one of the branches */
+BODY send_smi
+    mov     $APIC_BASE + 0x300, %eax
+    movl    $0x40200, (%rax)
+    .globl  payload_smi_sent
+payload_smi_sent:
+    .rept   40
+    jmp     1f
+1:
+    .endr
+    ret
+
 /* Until an interrupt goes on behind it */
 BODY spin
     .globl  payload_spin

@@ -23,8 +23,8 @@
     X(switch_write) X(branch_chain) X(not_taken_chain) X(nop_chain)         \
     X(full_block) X(fault_skipped) X(storm_loop) X(halt_for_pmi)            \
     X(load_ss) X(wait)                                                      \
-    X(halt_for_nmi) X(rdpmc_fixed_0) X(rdpmc_gp_0) X(send_irq) X(spin)      \
-    X(long_rep) X(long_until_irq) X(loop_div)
+    X(halt_for_nmi) X(rdpmc_fixed_0) X(rdpmc_gp_0) X(send_irq) X(send_smi)  \
+    X(spin) X(long_rep) X(long_until_irq) X(loop_div)
 
 /* Instructions that fault at CPL 3 */
 #define FAULT_PAYLOADS(X)                                                   \
@@ -69,6 +69,7 @@ extern const uint8_t payload_ss_loaded[];
 extern const uint8_t payload_wait[];
 extern const uint8_t payload_waited[];
 extern const uint8_t payload_irq_sent[], payload_irq_next[];
+extern const uint8_t payload_smi_sent[];
 extern const uint8_t payload_spin[], payload_spin_end[];
 
 /* modes.S */

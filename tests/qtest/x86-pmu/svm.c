@@ -1,6 +1,6 @@
 /*
- * INT n in a virtual machine (SVM), which is intercepted, or is injected and
- * fails: it has not retired
+ * Virtual machines (SVM): INT n that is intercepted, or is injected and fails,
+ * has not retired; a hypervisor can intercept accesses to the PMU
  *
  * Offsets are those of AMD64 Architecture Programmer's Manual, volume 2,
  * appendix B, "Layout of VMCB".
@@ -21,9 +21,13 @@
 #define EFER_SVME       BIT(12)
 
 #define INTERCEPT_GP    BIT(13)
+#define INTERCEPT_RDPMC BIT(15)
 #define INTERCEPT_INT   BIT(21)
+#define INTERCEPT_MSR   BIT(28)
 #define EXIT_GP         0x4d
+#define EXIT_RDPMC      0x6f
 #define EXIT_INT        0x75
+#define EXIT_MSR        0x7c
 #define EXIT_VMMCALL    0x81
 #define BAD_GATE        0x91
 /* Valid, software interrupt */
@@ -144,5 +148,74 @@ void case_svm_int(void)
     context("");
     pmu_reset();
     set_trap_gate(BAD_GATE);
+    wrmsr(MSR_EFER, efer);
+}
+
+/* In svm_rdpmc and the like of modes.S: the counter, and what is written */
+#define COUNTER         3
+#define OLD             0x1234
+#define NEW             0x5678
+
+/*
+ * "Instruction Intercepts" and "MSR Intercepts" of the same manual: what is
+ * intercepted has no effect, and does not retire.
+ */
+void case_svm_pmu(void)
+{
+    enum { READ = 1, WRITE = 2 };
+    static const struct {
+        const char *name;
+        void (*code)(void);
+        uint32_t intercept, msr, exit, info;
+        uint64_t rax, counter;
+    } t[] = {
+        { "RDPMC", svm_rdpmc, 0, 0, EXIT_VMMCALL, 0, OLD, OLD },
+        { "RDMSR", svm_rdmsr, 0, READ, EXIT_VMMCALL, 0, OLD, OLD },
+        { "WRMSR", svm_wrmsr, 0, WRITE, EXIT_VMMCALL, 0, NEW, NEW },
+        { "RDMSR, of WRMSR", svm_rdmsr, INTERCEPT_MSR, WRITE, EXIT_VMMCALL, 0,
+          OLD, OLD },
+        { "WRMSR, of RDMSR", svm_wrmsr, INTERCEPT_MSR, READ, EXIT_VMMCALL, 0,
+          NEW, NEW },
+        { "intercepted RDPMC", svm_rdpmc, INTERCEPT_RDPMC, 0, EXIT_RDPMC, 0,
+          NEW, OLD },
+        { "intercepted RDMSR", svm_rdmsr, INTERCEPT_MSR, READ, EXIT_MSR, 0,
+          NEW, OLD },
+        { "intercepted WRMSR", svm_wrmsr, INTERCEPT_MSR, WRITE, EXIT_MSR, 1,
+          NEW, OLD },
+    };
+    const uint64_t efer = rdmsr(MSR_EFER);
+    uint64_t host = 0;
+    int i;
+
+    wrmsr(MSR_EFER, efer | EFER_SVME);
+    wrmsr(MSR_HOST_SAVE, HOST_SAVE);
+    for (i = 0; i < ARRAY_SIZE(t); i++) {
+        /* Three instructions, and one that has an effect if it retires */
+        uint64_t own = t[i].exit == EXIT_VMMCALL ? 4 : 3;
+
+        context(t[i].name);
+        make_machine(t[i].code, 0);
+        put32(0x0c, t[i].intercept);
+        /* Two bits for each MSR */
+        *(Shared8 *)(MSR_PERMISSIONS + MSR_PMC(COUNTER) / 4) =
+            t[i].msr << MSR_PMC(COUNTER) % 4 * 2;
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        program(0, EV_INSNS | EVTSEL_OS);
+        wrmsr(MSR_PMC(COUNTER), OLD);
+        kernel(body_vmrun, VMCB);
+        check("exit", NO_STEP, *(Shared32 *)(VMCB + 0x70), t[i].exit);
+        check("EXITINFO1", NO_STEP, *(Shared64 *)(VMCB + 0x78), t[i].info);
+        check("RAX", NO_STEP, *(Shared64 *)(VMCB + 0x5f8), t[i].rax);
+        check("counter", NO_STEP, rdmsr(MSR_PMC(COUNTER)), t[i].counter);
+        /* What the host does is the same each time. */
+        if (!i) {
+            host = rdmsr(MSR_PMC(0)) - own;
+            check_range("host's instructions", NO_STEP, host, 5, 40);
+        }
+        check("instructions", NO_STEP, rdmsr(MSR_PMC(0)), host + own);
+    }
+    context("");
+    pmu_reset();
     wrmsr(MSR_EFER, efer);
 }
