@@ -163,17 +163,13 @@ def output(cmd, **kw):
 
 def call(cmd, **kw):
     """Run a command that shows its own progress; returns its exit status."""
-    # ninja leaves signals for jobs of its console to who sends them to the whole group.
-    child = None
-    try:
+    with contextlib.ExitStack() as stack:
         with held():
             child = subprocess.Popen(cmd, process_group=0, **kw)
+            stack.callback(child.wait)
+            # ninja leaves signals for jobs of its console to who sends them to the whole group.
+            stack.callback(stop, child)
         return child.wait()
-    except BaseException:
-        if child:
-            stop(child)
-            child.wait()
-        raise
 
 
 def blame(lines):
