@@ -201,12 +201,8 @@ def cmd_install(opt):
     ui.need_room(prefix, sum(path.stat().st_size for path in files) / 1e6,
                  'free some space, or give another --prefix')
     with ui.Step(f'install into {prefix}'):
-        (prefix / 'bin').mkdir(parents=True, exist_ok=True)
-        for name in PROGRAMS:
-            path = binary(name)
-            part = prefix / 'bin' / f'.{path.name}.part'
-            shutil.copy2(path, part)
-            part.replace(prefix / 'bin' / path.name)
+        # It takes the place of programs that run, too.
+        ui.run(['install', '-D', '-p', '-t', prefix / 'bin', *map(binary, PROGRAMS)])
         for name in ('qemu', 'qemu-firmware'):
             shutil.copytree(bundle / name, prefix / 'share' / name, dirs_exist_ok=True,
                             ignore_dangling_symlinks=True)
