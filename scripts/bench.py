@@ -70,11 +70,7 @@ RUNNING = set()             # the guests
 
 def select(wanted, only):
     """The configurations named in `only`, and the rows that these need; all if it is empty."""
-    rows = {config.name: config for config in wanted}
-    todo, names = [name for name in only if name in rows], set()
-    while todo:
-        names.add(name := todo.pop())
-        todo += rows[name].needs
+    names = {*only}.union(*(config.needs for config in wanted if config.name in only))
     return [config for config in wanted if not only or config.name in names]
 
 
@@ -249,7 +245,6 @@ def compare(rounds, title, reference, wanted):
     """
     results, durations = {config.name: [] for config in wanted}, {}
     period = None
-    ui.LOGS.mkdir(parents=True, exist_ok=True)
     try:
         with ui.Step(f'benchmark {title}') as step:
             for done, config in enumerate(wanted * rounds):

@@ -2,11 +2,11 @@
 """`pmu bench`: which benchmarks there are, and what has to be built for them."""
 
 import functools
+import os
 import subprocess
 
 import boot
 import qemu
-import testing
 import ui
 from bench import STOCK, Config, compare, running, select
 from graph import graph
@@ -84,6 +84,15 @@ def power():
             work('core_imc', command=f'perf stat -a -e core_imc/{event}/', target=1.053),
             work('trace_imc', command=f'{record} -a', target=1.111, threads_target=1.15),
             work('thread_imc', command=f'perf stat -e thread_imc/{event}/'))
+
+
+def pmcu():
+    """Run the benchmark of the PMCU, a qtest, and print what it prints without TAP's comments."""
+    env = {**qemu.HEAP, **os.environ, 'QTEST_QEMU_BINARY': qemu.binary('qemu-system-aarch64')}
+    with ui.Step('benchmark hisi_pmcu'):
+        lines = ui.run([qemu.binary('tests/qtest/hisi_pmcu/hisi_pmcu-bench'), '--tap'],
+                       'bench.log', 'the benchmark', cwd=qemu.folder(), env=env)
+    print(*(line for line in lines if line[:1] != '#'), sep='\n')
 
 
 def posts(machine):
@@ -165,7 +174,7 @@ def cmd_bench(opt):
           *['stock'] * bool(guests), *(f'guest-{name}' for name in guests),
           *['plugins'] * ('x86' in guests and (not only or 'plugin' in only)))
     if 'hisi_pmcu' in names:
-        testing.bench('hisi_pmcu')
+        pmcu()
     for name in guests:
         for title, reference, wanted in GUESTS[name]():
             if wanted := select(wanted, only):

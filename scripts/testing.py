@@ -88,17 +88,6 @@ def run(names, pattern='', verbose=False, report=''):
     return 1 if status or failed or not passed else 0
 
 
-def bench(name):
-    """Run a benchmark of meson's and print what it prints, without QEMU's command lines."""
-    log = LOG.with_name('benchmarklog.json')
-    log.unlink(missing_ok=True)
-    with ui.Step(f'benchmark {name}'):
-        ui.run(['/usr/bin/meson', 'test', '-C', ui.BUILD, '--no-rebuild', '--benchmark',
-                '--logbase', 'benchmarklog', name], 'bench.log', 'the benchmark')
-    for line in log.read_text().splitlines():
-        print(*(l for l in json.loads(line)['stdout'].splitlines() if l[:1] != '#'), sep='\n')
-
-
 def cmd_test(opt):
     if opt.coverage and (opt.suite or opt.list or opt.no_rebuild):
         raise ui.Fail('--coverage goes without --suite, --list and --no-rebuild',
