@@ -20,29 +20,6 @@ import module
 import ui
 
 PORT = 'pmu-get'        # the virtio port through which files come out
-# 10.0.2.0/24 is QEMU's: the guest, the way out, and the name server
-NETWORK = '''\
-ip addr add 10.0.2.15/24 dev eth0 && ip link set eth0 up || exit 1
-ip route add default via 10.0.2.2
-echo nameserver 10.0.2.3 > /etc/resolv.conf
-'''
-SSH = '''\
-mkdir /etc/dropbear
-echo root::0:0:root:/root:/bin/sh > /etc/passwd
-echo /bin/sh > /etc/shells
-chmod 700 /root /root/.ssh
-chmod 600 /root/.ssh/authorized_keys
-/usr/sbin/dropbear -R -s || exit 1
-'''
-# What is not there is left out; the host says so.
-GET = '''\
-port=$(grep -lx PORT /sys/class/virtio-ports/*/name) && port=${port%/name} || exit 1
-cd / || exit
-for path in PATHS; do
-    [ ! -e "$path" ] && [ ! -L "$path" ] || set -- "$@" "$path"
-done
-[ $# = 0 ] || tar -c -f "/dev/${port##*/}" -- "$@"
-'''
 REPEATABLE = ['-icount', 'shift=1,sleep=off', '-seed', '1', '-rtc', 'base=2026-01-01,clock=vm']
 
 
@@ -75,7 +52,7 @@ class Exchange:
     def __init__(self, opt, kernel, scratch):
         self.opt, self.scratch = opt, pathlib.Path(scratch)
         self.args, self.files, self.machine = [], {}, ''
-        self.setup, self.finish, self.slots = [], [], 0
+        self.setup, self.slots = [], 0
         self.sockets = None     # the folder of those of virtiofsd
         self.kept = None        # the Snapshot, if there is to be one
         self.modules = kernels.Modules(kernel, guest.ARCHES[opt.arch])
@@ -99,9 +76,8 @@ class Exchange:
             load.append(shlex.join(['insmod', f'/pmu/modules/{name}.ko', *arguments.split()])
                         + (' || { dmesg | tail -n 1; exit 1; }\n' if required
                            else ' 2> /dev/null\n'))
-        for target, lines in ('/pmu/setup', load + self.setup), ('/pmu/finish', self.finish):
-            if lines:
-                self.put(target, os.fsencode(''.join(lines)))
+        if load or self.setup:
+            self.put('/pmu/setup', os.fsencode(''.join(load + self.setup)))
 
     def put(self, target, data):
         """A file of the guest."""
@@ -122,8 +98,9 @@ class Exchange:
         self.device('virtio-serial-pci,id=pmu-serial', 'virtio_console')
         self.args += ['-chardev', f'file,id={PORT},path={self.scratch}/get.tar',
                       '-device', f'virtserialport,bus=pmu-serial.0,chardev={PORT},name={PORT}']
-        paths = shlex.join(path.lstrip('/') for path in self.opt.gets)
-        self.finish.append(GET.replace('PORT', PORT).replace('PATHS', paths))
+        self.files['/pmu/get'] = guest.SOURCES / 'get.sh'
+        paths = [path.lstrip('/') for path in self.opt.gets]
+        self.put('/pmu/finish', os.fsencode(shlex.join(['sh', '/pmu/get', PORT, *paths])))
 
     def _share(self):
         # virtiofs passes flags of open() on as numbers, and POWER's O_LARGEFILE is O_DIRECTORY
@@ -151,12 +128,12 @@ class Exchange:
 
     def _net(self):
         forward = ''
-        self.setup.append(NETWORK)
+        self.files['/pmu/net'] = guest.SOURCES / 'net.sh'
+        self.setup.append(f'sh /pmu/net {"ssh" * self.opt.ssh} || exit 1\n')
         if self.opt.ssh:
             port, key = free_port(), ssh_key()
             forward = f',hostfwd=tcp:127.0.0.1:{port}-:22'
             self.files['/root/.ssh/authorized_keys'] = key.with_name('ssh-key.pub')
-            self.setup.append(SSH)
             ui.say(f'ssh -p {port} -i {shlex.quote(ui.show(key))} -o StrictHostKeyChecking=no '
                    '-o UserKnownHostsFile=/dev/null root@127.0.0.1')
         self.args += ['-netdev', f'user,id=net{forward}']
@@ -201,14 +178,15 @@ class Exchange:
         out.mkdir()
         if archive.stat().st_size:
             ui.run(['tar', '-x', '--no-same-owner', '-C', out, '-f', archive], 'get.log')
-        missing = [path for path in self.opt.gets if not os.path.lexists(out / path.lstrip('/'))]
-        for path in missing:
-            ui.say(f'--get {path}: the guest has no such file')
+        complete = True
         for path, local in self.opt.gets.items():
             source = out / path.lstrip('/')
-            if path not in missing:     # of the same time, perhaps: --repeatable
-                inside = '/' * (source.is_dir() and not source.is_symlink())
-                # A name with a colon is another host's, unless a slash comes before.
-                ui.run(['rsync', '-rlptI', f'{source}{inside}', pathlib.Path(local).absolute()],
-                       'get.log')
-        return not missing
+            if not os.path.lexists(source):
+                ui.say(f'--get {path}: the guest has no such file')
+                complete = False
+                continue
+            inside = '/' * (source.is_dir() and not source.is_symlink())
+            # -I: files may be of the same time, with --repeatable. Paths are absolute: rsync takes
+            # a name with a colon for one of another host.
+            ui.run(['rsync', '-rlptI', f'{source}{inside}', local], 'get.log')
+        return complete
