@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Find a kernel image by release and flavour, or in a tree of the user's, and its modules."""
 
-import contextlib
 import functools
 import pathlib
 import re
@@ -33,11 +32,9 @@ class Arch:
 
 ARCHES = {a.name: a for a in (
     Arch('arm', 'arm64', 'linux-image-cloud-arm64', 'aarch64-linux-gnu',
-         ((rb'.{56}ARM\x64', 'arm64 Image'), (rb'MZ..zimg', 'EFI zboot image')),
-         (183, 40)),
+         ((rb'.{56}ARM\x64', 'arm64 Image'), (rb'MZ..zimg', 'EFI zboot image')), (183, 40)),
     Arch('power', 'ppc64el', 'linux-image-powerpc64le', 'powerpc64le-linux-gnu',
-         ((rb'\x7fELF\x02\x01.{12}\x15\0', 'little-endian ppc64 ELF'),), (21,),
-         most=128 << 20),
+         ((rb'\x7fELF\x02\x01.{12}\x15\0', 'little-endian ppc64 ELF'),), (21,), most=128 << 20),
     Arch('x86', 'amd64', 'linux-image-cloud-amd64', 'x86_64-linux-gnu',
          ((rb'.{514}HdrS', 'bzImage'),), (62, 3)),
 )}
@@ -102,17 +99,15 @@ def own(path, arch):
 def meta(apt, arch, flavour):
     """Debian's meta package of a flavour: "cloud", "rt", "64k"; "generic" is the one without."""
     base = arch.kernel.removeprefix('linux-image-').removeprefix('cloud-')
-    known = apt.names('linux-image-')
-    flavours = {'': arch.kernel, 'generic': f'linux-image-{base}'}
-    for name in known:
-        if match := re.fullmatch(f'linux-image-(?:([a-z]+)-)?{base}(?:-(\\d+k))?', name):
-            flavours[match[1] or match[2] or 'generic'] = name
-    if flavours.get(flavour) not in known:
-        have = ', '.join(sorted(f for f in flavours if f and flavours[f] in known))
+    flavours = {match[1] or match[2] or 'generic': name for name in apt.names('linux-image-')
+                if (match := re.fullmatch(f'linux-image-(?:([a-z]+)-)?{base}(?:-(\\d+k))?', name))}
+    found = flavours.get(flavour) if flavour else arch.kernel
+    if found not in flavours.values():
+        have = ', '.join(sorted(flavours))
         raise ui.Fail(f'Debian {apt.suite} ({apt.arch}) has no kernel'
                       + (f' of the flavour {flavour}' if flavour else ''),
                       f'it has {have}' if have else 'give the name of another release')
-    return flavours[flavour]
+    return found
 
 
 def extract(deb, pattern, target):
@@ -124,10 +119,8 @@ def extract(deb, pattern, target):
         image.replace(target)
 
 
-def fetch(arch, where, suite, flavour=''):
-    """Fetch where/kernel. Newer packages leave image and modules to two others, depended on."""
-    if (where / 'kernel').is_file() and (where / ORIGIN).is_file():
-        return
+def fetch(arch, kernel, suite, flavour):
+    """Newer packages leave image and modules to two others, on which they depend."""
     apt = debian.Apt(suite, arch.debian)
 
     def package():
@@ -139,24 +132,21 @@ def fetch(arch, where, suite, flavour=''):
     name, version, _ = deb.name.split('_')
     release = re.sub(r'^linux-(image|binary)-', '', name)
     with ui.Step(f'unpack the kernel of Debian {suite}'):
+        kernel.folder.mkdir(parents=True, exist_ok=True)
         # boot/vmlinu*-RELEASE or usr/lib/modules/RELEASE/vmlinuz
-        extract(deb, '*/vmlinu[xz]*', where / 'kernel')
+        extract(deb, '*/vmlinu[xz]*', kernel.image)
     modules = name.replace('linux-binary', 'linux-modules')
-    ui.write(where / ORIGIN, ' '.join((suite, release, version, modules)) + '\n')
+    ui.write(kernel.folder / ORIGIN, ' '.join((suite, release, version, modules)) + '\n')
 
 
 def debian_kernel(name, release='', flavour=''):
     """The kernel of a suite of the archive and a flavour, for a guest."""
     where = folder(name, release, flavour)
-    where.mkdir(parents=True, exist_ok=True)
+    kernel = Kernel(where / 'kernel', where)
     with ui.lock(ui.BUILD / 'guest' / name / 'kernel.lock', f'the {name} kernel'):
-        try:
-            fetch(ARCHES[name], where, release or SUITE, flavour)
-        except ui.Fail:
-            with contextlib.suppress(OSError):
-                where.rmdir()           # if it is empty, there is no such kernel
-            raise
-    return Kernel(where / 'kernel', where)
+        if not kernel.image.is_file() or not kernel.origin():
+            fetch(ARCHES[name], kernel, release or SUITE, flavour)
+    return kernel
 
 
 def check_options(opt):
