@@ -329,12 +329,9 @@ def cmd_boot(opt):
     kernels.check_options(opt)
     ui.check_output(opt.junit)
     if not opt.run and not opt.shell and not sys.stdin.isatty():
-        raise ui.Fail('no terminal for a shell', "use --run SCRIPT; see 'pmu boot --help'",
-                      status=2)
+        opt.error('no terminal for a shell; use --run SCRIPT')
     if opt.run:
         guest.check_script(opt.run, kernels.ARCHES[opt.arch])
-    if opt.ssh and not shutil.which('ssh-keygen'):
-        raise ui.Fail('--ssh needs ssh-keygen on this host', 'apt-get install openssh-client')
     graph('stock' if opt.stock else 'qemu', f'guest-{opt.arch}')
     if not opt.run:
         return shell(opt)

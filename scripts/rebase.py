@@ -69,8 +69,7 @@ def resume():
 
 def cmd_rebase(opt):
     if not ui.BASE:
-        raise ui.Fail('the series is written for the first base', 'name a later one: --base',
-                      status=2)
+        opt.error('the series is written for the first base; name a later one: --base')
     with ui.lock(ui.HOME / 'lock', 'the source'):
         now, good, out = resume() if opt.go_on else start(opt.qemu_src, opt.discard)
         if not good:

@@ -42,13 +42,10 @@ def cmd_records(opt):
         opt.error(f'--counters {opt.counters}: compatibility mode has at most {MAX_COUNTERS_COMP}')
     layout = Layout(opt.clusters, opt.counters, opt.comp)
     size = layout.record().size
-    try:
-        with open(opt.file, 'rb') as handle:
-            whole = os.path.getsize(opt.file)
-            handle.seek(min(opt.offset, whole))
-            data = handle.read(min((opt.records or sys.maxsize) * size, whole))
-    except OSError as error:
-        raise ui.Fail(f'{opt.file}: {error.strerror}') from None
+    with open(opt.file, 'rb') as handle:
+        whole = os.path.getsize(opt.file)
+        handle.seek(min(opt.offset, whole))
+        data = handle.read(min((opt.records or sys.maxsize) * size, whole))
     rest = len(data) % size
     if rest == len(data):
         raise ui.Fail(f'{opt.file} has {len(data)} bytes from {opt.offset:#x} on, and a record '

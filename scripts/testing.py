@@ -10,7 +10,6 @@ import coverage
 import junit
 import ui
 from graph import graph
-from junit import Case
 
 LOG = ui.BUILD / 'meson-logs' / 'testlog.json'
 ON_REQUEST = ('browser', 'lava')        # suites that need packages of their own
@@ -41,7 +40,7 @@ def times():
 
 
 def results():
-    """{suite / test: [Case]} of the last meson test."""
+    """{suite / test: [junit.Case]} of the last meson test."""
     found = {}
     for line in LOG.read_text().splitlines():
         test = json.loads(line)
@@ -53,9 +52,9 @@ def results():
                 case.text = why[1].rstrip() if why else case.text
         # A test that timed out or crashed failed, whatever it printed before.
         if test['result'] == 'SKIP' and not cases:
-            cases.append(Case(test['name'], 'skipped'))
+            cases.append(junit.Case(test['name'], 'skipped'))
         elif test['result'] not in ('OK', 'SKIP') and all(c.verdict != 'failed' for c in cases):
-            cases.append(Case(test['name'], 'failed', f'{test["result"].lower()} after '
+            cases.append(junit.Case(test['name'], 'failed', f'{test["result"].lower()} after '
                               f'{test["duration"]:.0f} s, exit status {test["returncode"]}'))
         found[test['name'].rpartition(':')[2]] = cases
     return found
@@ -90,9 +89,8 @@ def run(names, pattern='', verbose=False, report=''):
 
 def cmd_test(opt):
     if opt.coverage and (opt.suite or opt.list or opt.no_rebuild):
-        raise ui.Fail('--coverage goes without --suite, --list and --no-rebuild',
-                      "name tests of the suite qtest, or none for all; see 'pmu test --list'",
-                      status=2)
+        opt.error('--coverage goes without --suite, --list and --no-rebuild; name tests of the '
+                  'suite qtest, or none for all')
     ui.check_output(opt.junit)
     graph()
     if opt.coverage:

@@ -142,15 +142,6 @@ class Options:
     user: bool = False      # only user space
     interval: int = 0       # ms of guest time between two lines of perf; 0: only all together
 
-    def __post_init__(self):
-        for wrong, text in (
-                (not self.command, 'no COMMAND behind --'),
-                (self.mix and self.model not in ('', 'pinned'),
-                 f'--mix needs --model pinned, not {self.model}'),
-                (self.model == 'pinned' and not self.mix, '--model pinned needs a --mix')):
-            if wrong:
-                raise ui.Fail(text, "see 'pmu topdown --help'", status=2)
-
     @property
     def features(self):
         """The CPU, as in -cpu: with its PMU and the model, unless the user says otherwise."""
@@ -265,6 +256,12 @@ def cmd_topdown(opt):
     if opt.words:
         raise ui.Fail('COMMAND goes behind "--"', f'pmu topdown -- {shlex.join(opt.words)}',
                       status=2)
+    if not opt.args:
+        opt.error('no COMMAND behind --')
+    if opt.mix and opt.model not in ('', 'pinned'):
+        opt.error(f'--mix needs --model pinned, not {opt.model}')
+    if opt.model == 'pinned' and not opt.mix:
+        opt.error('--model pinned needs a --mix')
     options = Options(opt.args, opt.cpu, opt.level, opt.model, opt.mix, opt.user,
                       100 if opt.html else 0)
     program(opt.args)                       # what cannot run is refused before anything is built
