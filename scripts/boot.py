@@ -7,7 +7,6 @@ import contextlib
 import os
 import re
 import select
-import shutil
 import signal
 import shlex
 import subprocess
@@ -168,23 +167,22 @@ class Console:
         self.buffer, self.tail = b'', collections.deque(maxlen=10)
 
     def __iter__(self):
-        return self
-
-    def __next__(self):
-        while b'\n' not in self.buffer:
-            wait = self.deadline and self.deadline - time.monotonic()
-            if wait and wait <= 0 or not select.select([self.child.stdout], [], [], wait)[0]:
-                raise TimeoutError
-            data = os.read(self.child.stdout.fileno(), 65536)
-            self.log.write(data.decode(errors='replace').replace('\r', ''))
-            self.buffer += data or b'\n' * bool(self.buffer)       # the last line may be unended
-            if self.drop:
-                self.buffer = re.sub(self.drop, b'', self.buffer)
-            if not self.buffer and not data:
-                raise StopIteration
-        line, _, self.buffer = self.buffer.partition(b'\n')
-        self.tail.append(line.replace(b'\r', b''))
-        return self.tail[-1]
+        """The lines that have not been read yet."""
+        while True:
+            while b'\n' not in self.buffer:
+                wait = self.deadline and self.deadline - time.monotonic()
+                if wait and wait <= 0 or not select.select([self.child.stdout], [], [], wait)[0]:
+                    raise TimeoutError
+                data = os.read(self.child.stdout.fileno(), 65536)
+                self.log.write(data.decode(errors='replace').replace('\r', ''))
+                self.buffer += data or b'\n' * bool(self.buffer)    # the last line may be unended
+                if self.drop:
+                    self.buffer = re.sub(self.drop, b'', self.buffer)
+                if not self.buffer and not data:
+                    return
+            line, _, self.buffer = self.buffer.partition(b'\n')
+            self.tail.append(line.replace(b'\r', b''))
+            yield self.tail[-1]
 
     def failure(self, what, hint):
         """A Fail, after the last lines of the console."""
@@ -230,6 +228,14 @@ def started(opt, interactive=False, **kw):
 
 def show(line):
     print(line, flush=True)
+
+
+class Seen(list):
+    """The lines that a guest prints, which are shown, too."""
+
+    def __call__(self, line):
+        show(line)
+        self.append(line)
 
 
 def run(opt, echo=show, typed=False, limit=0, drop=b''):
@@ -340,15 +346,10 @@ def cmd_boot(opt):
 
 def as_junit(opt):
     """Run a guest's script, and write the results of tests that it prints as JUnit."""
-    lines, name = [], os.path.basename(opt.run)
-
-    def echo(line):
-        show(line)
-        lines.append(line)
-
+    lines, name = Seen(), os.path.basename(opt.run)
     end = junit.Case('exit status', 'failed', 'the guest did not come to its end')
     try:
-        status = run(opt, echo)
+        status = run(opt, lines)
         end = junit.Case(end.name, 'failed' if status else 'passed', str(status))
     finally:
         junit.write(opt.junit, {name: [*junit.read(lines), end]})

@@ -10,14 +10,10 @@ import ui
 from graph import graph
 
 
-class Seen(list):
-    """The lines that a guest prints, which are shown, too; for x86 also {program: Breakdown}."""
+class Seen(boot.Seen):
+    """The lines that a guest prints; for x86 also {program: Breakdown}."""
 
     programs = {}
-
-    def __call__(self, line):
-        boot.show(line)
-        self.append(line)
 
 
 def booted(seen, name, what, **options):

@@ -138,8 +138,9 @@ def power_plots(lines):
         yield plot('Samples of the trace, by function', bars(*zip(*samples), 'samples'), 2)
 
 
-def x86_plots(programs):
-    """Of {program: Breakdown}."""
+def x86_plots(seen):
+    programs = seen.programs
+
     def draw(axes):
         left = [0.0] * len(programs)
         for n, (name, _, colour) in enumerate(kinds[0]):
@@ -155,12 +156,9 @@ def x86_plots(programs):
 
 def demo_page(demos):
     """Of [(guest, demo.Seen, its exit status)]."""
-    def plots(name, seen):
-        if name == 'arm':
-            return arm_plots(seen)
-        return x86_plots(seen.programs) if name == 'x86' else power_plots(seen)
+    plots = {'arm': arm_plots, 'x86': x86_plots, 'power': power_plots}
     return page('What the emulated PMUs count', [
-        (f'{name}: {"A RULE IS BROKEN" if bad else "all rules hold"}', list(plots(name, seen)),
+        (f'{name}: {"A RULE IS BROKEN" if bad else "all rules hold"}', list(plots[name](seen)),
          '\n'.join(seen)) for name, seen, bad in demos])
 
 
