@@ -98,7 +98,6 @@ def import_base(qemu_src=None, name=None):
     """Make the stock source of a branch a commit; returns (commit, version)."""
     name = name or branch()
     if not (REPO / 'HEAD').exists():
-        REPO.mkdir(parents=True, exist_ok=True)
         git('init', '-q', '--bare', '--template=')
         # Commits made by hand in the prepared source become patches: these are the project's.
         git('config', 'user.name', AUTHOR['NAME'])
@@ -120,11 +119,9 @@ def import_base(qemu_src=None, name=None):
             top = path
             if not path.is_dir():
                 top = scratch / 's'
+                cmd = ['tar', '-xf', path, f'--one-top-level={top}', '--strip-components=1']
                 if path.suffix == '.dsc':
                     cmd = ['dpkg-source', '--no-check', '-x', path, top]
-                else:
-                    top.mkdir()
-                    cmd = ['tar', '-xf', path, '-C', top, '--strip-components=1']
                 ui.run(cmd, 'unpack.log', f'unpacking {path.name}', 'is it a QEMU source tarball?')
             if not (top / 'VERSION').is_file() or not (top / 'configure').is_file():
                 raise ui.Fail(f'{path} is not a QEMU source tree (no VERSION and configure)')

@@ -62,8 +62,6 @@ class Apt:
     def _configure(self):
         if not os.path.exists('/usr/bin/apt-get'):
             raise ui.Fail('this host has no apt-get', 'supported hosts are Debian 12 and 13')
-        for sub in ('lists/partial', 'archives/partial'):
-            (self.dir / sub).mkdir(parents=True, exist_ok=True)
         ui.write(self.dir / 'status', '')
         keep = [l for l in ui.output(['apt-config', 'dump']).splitlines()
                 if re.match(r'Acquire::(?!IndexTargets|Languages)', l)]
@@ -110,8 +108,7 @@ class Apt:
                     sources = self._update_other_name(
                         f'the index of Debian {self.suite} ({self.arch}) is not the signed one')
             sources.replace(self.dir / 'sources.list')
-            stamp.unlink(missing_ok=True)
-            ui.write(stamp, wanted)
+            stamp.write_text(wanted)
 
     def _update(self, suite, *options):
         """Fetch the index under dists/`suite`; returns the file that names this source."""

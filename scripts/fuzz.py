@@ -120,7 +120,6 @@ def keep(name):
     kept.mkdir()
     ui.run(command(target, '-merge=1', kept, WORK / name / 'corpus'), f'fuzz-merge-{name}.log',
            f'{name}: merging the corpus', env=environment(target), cwd=qemu.folder(KIND))
-    SEEDS.mkdir(exist_ok=True)
     shutil.make_archive(str(SEEDS / name), 'xztar', kept)
 
 

@@ -13,7 +13,6 @@ def graph(*targets, qemu_src=None):
     if targets and (problem := ui.bad_path()):
         raise ui.Fail(problem, ui.ELSEWHERE)
     with ui.lock(ui.BUILD / 'graph.lock', 'configuring the build folder'):
-        ui.LOGS.mkdir(exist_ok=True)
         if ui.BASE and not (ui.BUILD / 'guest').is_symlink():
             (ui.HOME / 'guest').mkdir(exist_ok=True)        # the same for all bases
             (ui.BUILD / 'guest').symlink_to('../guest')

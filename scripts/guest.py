@@ -79,15 +79,13 @@ class Cpio:
             if str(inside) == 'usr/share':
                 dirs[:] = set(dirs).difference(UNUSED)
             dirs.sort()
-            if folder == str(top) and at:
-                self.folder(at)         # which may be empty
+            if inside.name:             # it is not the guest's root
+                self.folder(str(inside))
             for name in sorted(dirs + files):
                 path, target = pathlib.Path(folder, name), str(inside / name)
                 if path.is_symlink():
                     if target not in MERGED:
                         self.link(target, os.readlink(path))
-                elif path.is_dir():
-                    self.folder(target)
                 elif path.is_file():
                     self.add(target, path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
 
@@ -100,8 +98,7 @@ def elf_needs(path):
     """(interpreter, needed libraries) of an ELF file of any architecture."""
     out = ui.output(['readelf', '-dlW', path], env=dict(os.environ, LC_ALL='C'))
     interpreter = re.search(r'program interpreter: (\S+)\]', out)
-    return (interpreter[1] if interpreter else None,
-            re.findall(r'\(NEEDED\).*\[(.+)\]', out))
+    return interpreter and interpreter[1], re.findall(r'\(NEEDED\).*\[(.+)\]', out)
 
 
 def add_program(archive, root, name):
@@ -160,7 +157,6 @@ def fetch(arch, folder):
 def build(name):
     """Bring the guest of an architecture up to date; returns (kernel, initrd)."""
     arch, folder = ARCHES[name], ui.BUILD / 'guest' / name
-    folder.mkdir(parents=True, exist_ok=True)
     kernels.debian_kernel(name)
     with ui.lock(folder / 'lock', f'the {name} guest'):
         mark, now = folder / 'stamp', stamp(arch)
@@ -212,7 +208,6 @@ def packages(name, wanted):
     It is not compressed: loading it takes less time than unpacking it in a guest would.
     """
     path, apt = packages_file(name, wanted), debian.Apt(SUITE, ARCHES[name].debian)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with ui.lock(path.with_name('lock'), f'the {name} guest'):
         if not path.exists():
             debs = apt.fetch(*apt.closure(*wanted), what=f'{", ".join(wanted)} ({apt.arch})')

@@ -100,7 +100,6 @@ def checkout(folder, commit):
     """Make a worktree show a commit, rewriting only the files that differ."""
     if not (folder / '.git').exists():
         shutil.rmtree(folder, ignore_errors=True)
-        folder.parent.mkdir(parents=True, exist_ok=True)
         git('worktree', 'prune')
         with ui.Step(f'check out {ui.show(folder)}'):
             git('worktree', 'add', '-q', '--detach', folder, commit)
@@ -156,8 +155,6 @@ def stage(commit):
 
 def am(*what, cwd=STAGE):
     """Apply patches as commits, with a merge where one is needed; returns (success, output)."""
-    if not what:
-        return True, ''
     with ui.uninterrupted():        # "--skip" would drop the patch that it was about to apply
         done = git('am', '-3', '--keep-non-patch', '--keep-cr', '--committer-date-is-author-date',
                    *what, cwd=cwd, check=False)
@@ -239,10 +236,10 @@ def cmd_clean(opt):
         raise ui.Fail(f'{ui.show(ui.HOME)} had files before pmu used it (it has no '
                       f'{ui.MARK.name})', 'remove the files of pmu by hand')
     if not opt.force and REPO.exists():
-        for name in [ui.BASE] if ui.BASE else ['', *list(bases())[1:]]:
+        others = [] if ui.BASE else list(bases())[1:]
+        for name in [*others, ui.BASE]:
             ui.use_base(name)           # for the commands that the message names
             refuse_edits(ui.BUILD, '--force')
-        ui.use_base(opt.qemu_base if opt.qemu_base != next(iter(bases())) else '')
     folders = [ui.BUILD] + [ui.CACHE] * opt.downloads
     for path in (ui.HOME / 'lock', *(path for folder in folders for path in folder.rglob('*lock'))):
         if path.is_file() and not ui.try_lock(path):
