@@ -141,6 +141,7 @@ MORE = {        # arguments of add_argument() that commands.ini does not have
     'kernel --kernel-flavour': {'type': word('--kernel-flavour', '[a-z0-9]*', 'a flavour')},
     'kernel --release': {'type': word('--release', '([a-z][a-z0-9-]*)?',
                                       'a Debian release, such as bookworm')},
+    'pnor -o': {'dest': 'output'},
     'rebase --continue': {'dest': 'go_on'},
     'records --clusters': {'type': between(1, 255), 'required': True},
     'records --counters': {'type': between(1, 8), 'required': True},
@@ -158,9 +159,8 @@ EXCLUSIVE = {'export': ('--patch', '--new-patch'), 'rebase': ('--continue', '--d
 def add(sub, group, section, key, text):
     """An option or a word of commands.ini."""
     left, _, default = key.partition(' = ')
-    *names, metavar = left.split() if ' ' in left.replace(', ', ',') else [left, None]
-    names = [name.strip(',') for name in names]
-    many, name = names[0].endswith('*'), names[0].rstrip('*?')
+    marked, _, metavar = left.partition(' ')
+    many, name = marked.endswith('*'), marked.rstrip('*?')
     dashes = name.startswith('-')
     kw = {'help': text.format(cache=ui.CACHE) or argparse.SUPPRESS}
     if not metavar:
@@ -171,11 +171,11 @@ def add(sub, group, section, key, text):
             kw |= {'type': one_of(*metavar.split('|'))} if many else {'choices': metavar.split('|')}
         if many and dashes:
             kw['action'] = 'append'
-        elif not dashes and names[0] != name:
-            kw['nargs'] = names[0][-1]
+        elif not dashes and marked != name:
+            kw['nargs'] = marked[-1]
     where = f'{section} {name}'
     (group if name in EXCLUSIVE.get(section, ()) else sub).add_argument(
-        name, *names[1:], **{**kw, **MORE.get(where, {})})
+        name, **{**kw, **MORE.get(where, {})})
 
 
 def parser():
