@@ -14,15 +14,13 @@ import ui
 
 FOLDER = ui.BUILD / 'guests'
 PATIENCE = 20           # seconds that QEMU has to greet whoever connects
+sys.path.append(str(tree.SRC / 'python/qemu'))
 
 
 def library():
     """The library qemu.qmp, here as `qmp`: `qemu` is a module of ours."""
-    where = str(tree.SRC / 'python' / 'qemu')
-    if where not in sys.path:
-        sys.path.append(where)
-        logging.getLogger('qmp').setLevel(logging.CRITICAL)     # its errors are exceptions, too
     import qmp.legacy
+    logging.getLogger('qmp').setLevel(logging.CRITICAL)     # its errors are exceptions, too
     return qmp
 
 
@@ -31,11 +29,6 @@ def connect(address):
     monitor = library().legacy.QEMUMonitorProtocol(address)
     monitor.connect()
     return monitor
-
-
-def lost():
-    """What the library raises when QEMU ends, by where that happens."""
-    return library().QMPError, EOFError, ConnectionResetError, AssertionError
 
 
 @contextlib.contextmanager
@@ -93,14 +86,16 @@ def of_guest(name=''):
         if not select.select([s], [], [], PATIENCE)[0]:
             raise ui.Fail(f'the monitor of {name or names[0]} does not answer',
                           'does another program use it?')
+        # What the library raises when QEMU ends, by where that happens
+        lost = library().QMPError, EOFError, ConnectionResetError, AssertionError
         try:
             monitor = connect(s)
             try:
                 yield monitor
             finally:
-                with contextlib.suppress(OSError, *lost()):      # what ended the reader
+                with contextlib.suppress(OSError, *lost):      # what ended the reader
                     monitor.close()
         except library().qmp_client.ExecuteError as error:
             raise ui.Fail(str(error)) from None
-        except lost():
+        except lost:
             raise Gone('the guest has ended') from None

@@ -17,12 +17,9 @@ def step(argv):
     source = os.environ.get('QEMU_PMU_SRC')     # of graph()
     if what == 'prepare':
         tree.prepare(source)
-    elif what == 'qemu':
-        qemu.build(what, source, qemu.FOR_USERS)
-    elif what == 'qemu-tests':
-        qemu.build('qemu', source)
-    elif what in qemu.KINDS:
-        qemu.build(what, source)
+    elif what in (*qemu.KINDS, 'qemu-tests'):
+        wanted = qemu.FOR_USERS if what == 'qemu' else ()
+        qemu.build(what.removesuffix('-tests'), source, wanted)
     else:
         # guest-ARCH, guest-ARCH-with-PACKAGES, guest-ARCH-release-NAME
         # or guest-ARCH-module-DRIVER
