@@ -97,7 +97,7 @@ class Apt:
             ui.need_room(self.dir, 200)
             with ui.Step(f'package index of Debian {self.suite} ({self.arch})'):
                 try:
-                    sources = self._update(self.suite)
+                    self._update(self.suite).replace(self.dir / 'sources.list')
                 except ui.Fail as fail:
                     if f"{self.suite} Release' does not have a Release file" in str(fail):
                         raise ui.Fail(f"Debian's archive has no suite {self.suite}",
@@ -105,9 +105,8 @@ class Apt:
                                       'sid')
                     if not re.search(NOT_SIGNED, (ui.LOGS / 'apt.log').read_text()):
                         raise
-                    sources = self._update_other_name(
+                    self._update_other_name(
                         f'the index of Debian {self.suite} ({self.arch}) is not the signed one')
-            sources.replace(self.dir / 'sources.list')
             stamp.write_text(wanted)
 
     def _update(self, suite, *options):
@@ -140,9 +139,10 @@ class Apt:
                 sources = self._update(other)
             except ui.Fail:
                 continue
+            sources.replace(self.dir / 'sources.list')
             ui.say(f'the archive is being updated: Debian {self.suite} ({self.arch}) is as the '
                    f'signed index of {other} has it')
-            return sources
+            return
         raise ui.Fail(f'{trouble}: the archive is probably being updated',
                       'run it again in some hours', ui.LOGS / 'apt.log')
 
@@ -202,9 +202,8 @@ class Apt:
             return self._fetch_once(command, names, folder, what)
         with ui.lock(ui.CACHE / 'lock', 'a download'), \
                 ui.Step(f'package index of the last Debian {self.suite} ({self.arch})'):
-            sources = self._update_other_name(
+            self._update_other_name(
                 f'Debian {self.suite} ({self.arch}) lists {what}, but does not have it')
-            sources.replace(self.dir / 'sources.list')
         return self._fetch_once(command, names, folder, what)
 
     def _fetch_once(self, command, names, folder, what):
