@@ -64,7 +64,10 @@ def select(tests, text):
 
 
 def main(argv):
-    signal.signal(signal.SIGTERM, signal.default_int_handler)       # so that guests end with us
+    # SIGTERM: so that guests end with us. SIGINT: a shell lets what it starts with "&" ignore it.
+    # Children would inherit that, and the Ctrl-C that tests send to them would do nothing.
+    for number in signal.SIGTERM, signal.SIGINT:
+        signal.signal(number, signal.default_int_handler)
     try:
         module = importlib.import_module(argv[0])
     except unittest.SkipTest as reason:
