@@ -12,12 +12,11 @@ import threading
 import unittest
 from unittest import mock
 
-import functional
 import fuzz
 import qemu
 import tree
 import ui
-from fixtures import wait_for
+from fixtures import Project, one_line, wait_for
 
 LOG = """\
 #2\tINITED cov: 100 ft: 101 corp: 1/1b exec/s: 0 rss: 90Mb
@@ -48,9 +47,10 @@ class Fuzz(unittest.TestCase):
 
     def test_names(self):
         """a device that is not there: one line, status 2, before anything is built"""
-        done = functional.pmu('fuzz', 'nosuch')
-        self.assertEqual((done.returncode, done.stdout), (2, ''))
-        self.assertIn("invalid choice: 'nosuch'", done.stderr)
+        project = Project()         # ./pmu would install clang
+        self.addCleanup(project.close)
+        one_line(self, project.pmu('fuzz', 'nosuch'), 2, "invalid choice: 'nosuch'")
+        self.assertFalse(project.build.exists())
 
 
 # In place of the fuzzer. It crashes on each input that has "bad", also on one that it is given.
@@ -113,9 +113,11 @@ class Runs(unittest.TestCase):
         waited = threading.Event()
 
         def interrupt():
-            wait_for(lambda: all(mark.exists() for mark in marks), 'the fuzzers')
-            if not waited.is_set():
-                os.kill(os.getpid(), signal.SIGINT)
+            try:
+                wait_for(lambda: all(mark.exists() for mark in marks), 'the fuzzers')
+            finally:                # without them, the test would wait for their 1000 s
+                if not waited.is_set():
+                    os.kill(os.getpid(), signal.SIGINT)
 
         with mock.patch('os.cpu_count', lambda: 2), self.assertRaises(KeyboardInterrupt):
             threading.Thread(target=interrupt).start()
