@@ -76,17 +76,20 @@ class Records(unittest.TestCase):
 
     def test_bad(self):
         """no file, none of a record, and numbers that no PMCU has: one line each"""
-        short = self.dump(bytes(0xbf))
-        for status, *args in ((1, short, '--clusters', '1', '--counters', '1'),
-                              (1, short, '--clusters', '1', '--counters', '1', '--offset', '999'),
-                              (1, self.project.root / 'none', '--clusters', '1', '--counters', '1'),
-                              (1, self.project.root, '--clusters', '1', '--counters', '1'),
-                              (2, short, '--clusters', '0', '--counters', '1'),
-                              (2, short, '--clusters', '256', '--counters', '1'),
-                              (2, short, '--clusters', '1', '--counters', '9'),
-                              (2, short, '--clusters', '1', '--counters', '6', '--comp'),
-                              (2, short, '--clusters', '1'), (2, short, '--offset', '-1'),
-                              *((2, short, '--clusters', '1', '--counters', '1', option,
-                                 str(2 ** 63)) for option in ('--offset', '--records'))):
-            done = self.project.pmu('records', *args)
-            one_line(self, done, status)
+        short, right = self.dump(bytes(0xbf)), ('--clusters', '1', '--counters', '1')
+        none, folder = self.project.root / 'none', self.project.root
+        for status, why, *args in (
+                (1, f'{short} has 191 bytes from 0x0 on, and a record 192', short, *right),
+                (1, f'{short} has 0 bytes from 0x3e7 on', short, *right, '--offset', '999'),
+                (1, f'{none}: No such file', none, *right), (1, f'{folder}: Is a', folder, *right),
+                (2, "'0' is not a number from 1 to 255", short, *right, '--clusters', '0'),
+                (2, "'256' is not a number from 1 to 255", short, *right, '--clusters', '256'),
+                (2, "'0' is not a number from 1 to 8", short, *right, '--counters', '0'),
+                (2, "'9' is not a number from 1 to 8", short, *right, '--counters', '9'),
+                (2, 'compatibility mode has at most 5', short, *right, '--counters', '6', '--comp'),
+                (2, 'required: --counters', short, '--clusters', '1'),
+                (2, "'-1' is not a number from 0 to", short, *right, '--offset', '-1'),
+                (2, "'0' is not a number above 0", short, *right, '--records', '0'),
+                *((2, f"'{2 ** 63}' is not a number", short, *right, option, str(2 ** 63))
+                  for option in ('--offset', '--records'))):
+            one_line(self, self.project.pmu('records', *args), status, why)
