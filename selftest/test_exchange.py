@@ -164,8 +164,12 @@ class Snapshots(Temporary):
         # On arm, the start of busybox takes a few instructions more or less.
         count = ('pmu_count loop u 8 | cut -d " " -f 2\n' if name == 'arm' else
                  'perf stat -x, -e instructions:u busybox true 2>&1 | cut -d, -f1\n')
-        for old in ui.BUILD.glob(f'snapshots/{name}-*'):
-            old.unlink()
+        def remove():
+            for old in ui.BUILD.glob(f'snapshots/{name}-*'):
+                old.unlink()
+
+        remove()
+        self.addCleanup(remove)         # it has the guest's memory
         counts, times = [], []
         for n, status in enumerate(statuses):
             found, lines, _ = self.guest(

@@ -61,6 +61,7 @@ class Install(unittest.TestCase):
             where = subprocess.run([binary, '-L', 'help'], capture_output=True, text=True,
                                    check=True).stdout.splitlines()
             where = [pathlib.Path(path).resolve() for path in where if pathlib.Path(path).exists()]
+            self.assertTrue(where, target)
             self.assertEqual([p for p in where if not p.is_relative_to(self.prefix)], [])
             with subprocess.Popen([binary, '-nodefaults', '-display', 'none', '-accel', 'tcg',
                                    '-chardev', 'stdio,id=out', *options.split()], cwd='/',

@@ -13,6 +13,7 @@ import socket
 import struct
 import subprocess
 import tempfile
+import time
 import unittest
 
 import functional
@@ -113,6 +114,7 @@ class Machine(functional.Machine):
         while (status := self.cmd('query-migrate')['status']) != 'completed':
             if status == 'failed':
                 raise AssertionError('migration failed')
+            time.sleep(0.01)        # QEMU needs the CPU for the migration
         # The parts with memory are cut where the host's time says; pseries has its clock in it.
         return re.sub(rb'(?<=\x05spapr\0{7}\x03).{20}', b'', re.split(
             rb'\0{7}\x10~\0{3}.', path.read_bytes())[-1], flags=re.DOTALL)

@@ -47,6 +47,7 @@ class Machine(functional.Machine):
         while (status := self.cmd(execute)['status']) not in wanted:
             if status == 'failed':
                 raise AssertionError(f'{execute}: failed')
+            time.sleep(0.01)        # QEMU needs the CPU for what this waits for
 
     def save(self, path):
         self.cmd('migrate', uri=f'file:{path}')
