@@ -113,6 +113,56 @@ class Steer(unittest.TestCase):
                 steer.assign(self.guest, ['uav=1', setting])
         self.assertEqual(self.machine.set, [])
 
+    def run_set(self, *settings, events=None):
+        """What `pmu set` prints for this guest."""
+        self.given = []
+
+        @contextlib.contextmanager
+        def of_guest(name):
+            self.given.append(name)
+            yield self.machine
+
+        opt = argparse.Namespace(guest='power-2', events=events, settings=settings)
+        with tempfile.TemporaryDirectory() as folder, mock.patch('monitor.of_guest', of_guest), \
+                mock.patch.multiple(ui, BUILD=pathlib.Path(folder)), \
+                contextlib.redirect_stdout(io.StringIO()) as out:
+            steer.cmd_set(opt)
+        self.assertEqual(self.given, ['power-2'])
+        return out.getvalue().splitlines()
+
+    def test_command(self):
+        """settings are made and printed; --events lists names, whatever their case"""
+        self.assertEqual(self.run_set('uav@0=3', 'core-add=32MHZ_CYC_USER=5'), [
+            '/machine/chip[0]/imc uav=3',
+            *(f'/machine/chip[{n}]/imc core-add=CPM_CS_32MHZ_CYC_USER=5' for n in (0, 1))])
+        self.assertEqual(len(self.machine.set), 3)
+        self.assertEqual(self.run_set(events='mcs01_128b_rd*'), [])
+        self.assertEqual(self.run_set(events='mcs01/pm_MCS01_128b_rd'),
+                         [f'mcs01/PM_MCS01_128B_RD_DISP_PORT{ports}' for ports in ('01', '23')])
+        self.assertGreater(len(self.run_set(events='')), 300)
+        self.assertEqual(len(self.machine.set), 3)
+        with mock.patch.object(steer, 'CATALOGS', {}), \
+                self.assertRaisesRegex(ui.Fail, 'no events of in-memory collection'):
+            self.run_set(events='')
+
+    def test_show(self):
+        """without settings, what can be set is shown, with its value, if that can be read"""
+        class Unreadable(Exception):
+            pass
+
+        def qom_get(path, property):
+            if property == 'core-add':
+                raise Unreadable
+            return {'type': 'powernv9-machine', 'uav': 7}.get(property, '')
+
+        self.machine.qom_get = qom_get
+        self.machine.qom_list_properties = lambda typename: [
+            {'name': 'uav', 'description': 'units that are there'}, {'name': 'core-add'}]
+        with mock.patch('monitor.library', lambda: mock.Mock(QMPError=Unreadable)):
+            self.assertEqual(self.run_set(), [line for n in (0, 1) for line in (
+                f'/machine/chip[{n}]/imc nest-synthetic=', f'/machine/chip[{n}]/imc core-add=',
+                f'/machine/chip[{n}]/imc uav=7', '    units that are there')])
+
     def test_arm(self):
         """counters of Arm's CPUs with their events; none of those is to be steered"""
         counter = {'name': 'PMEVCNTR0', 'event': 'LD_RETIRED', 'value': 7, 'state': 'filtered'}
@@ -150,7 +200,7 @@ class Steer(unittest.TestCase):
 
 
 class Watch(unittest.TestCase):
-    def watch(self, *guests):
+    def watch(self, *guests, only='', count=None, interval=0):
         """What watch prints of these (Machine or error), one for each table."""
         guests = iter(guests)
 
@@ -161,7 +211,7 @@ class Watch(unittest.TestCase):
                 raise found
             yield found
 
-        opt = argparse.Namespace(guest='power', only='', interval=0, count=None)
+        opt = argparse.Namespace(guest='power', only=only, interval=interval, count=count)
         with mock.patch.multiple(monitor, of_guest=of_guest, running=lambda: ['power']), \
                 contextlib.redirect_stdout(io.StringIO()) as out:
             steer.cmd_watch(opt)
@@ -179,7 +229,47 @@ class Watch(unittest.TestCase):
             self.assertEqual(caught.exception, errors[-1])
 
 
+    def test_rates(self):
+        """as many tables as wanted, of counters that have a text; rates are for each second"""
+        clock = mock.Mock(**{'monotonic.side_effect': (1000, 1004)})
+        with mock.patch.object(steer, 'time', clock):
+            text = self.watch(*(Machine({AREAS[0]: {0xd0: n}, AREAS[1]: {0xd0: n}})
+                                for n in (100, 300)), only='CHIP 0', count=2, interval=3)
+        clock.sleep.assert_called_once_with(3)
+        rows = [line.split() for line in text.splitlines() if line.startswith('chip')]
+        name = 'mcs01/PM_MCS01_128B_RD_DISP_PORT01'
+        self.assertEqual(rows, [['chip', '0', name, '25,600'],
+                                ['chip', '0', name, '76,800', '12,800']])
+
+
 class Names(unittest.TestCase):
+    def test_which(self):
+        """without a name, it must be the only guest; else the line has the names"""
+        for running, name, kind, why in (
+                ([], '', monitor.Gone, 'no guest is running; start one'),
+                ([], 'arm', monitor.Gone, 'no guest is running; start one'),
+                (['arm', 'x86'], '', ui.Fail, 'several guests are running; say which: arm, x86 '),
+                (['x86', 'x86-2'], 'arm', monitor.Gone,
+                 'arm: no such guest is running; say which: x86, x86-2 ')):
+            with mock.patch('monitor.running', lambda running=running: running), \
+                    self.assertRaisesRegex(ui.Fail, f'^{why}') as caught:
+                with monitor.of_guest(name):
+                    self.fail('there is none')
+            self.assertIs(type(caught.exception), kind)
+
+    def test_silent(self):
+        """a guest whose monitor does not answer, or is not there: its name"""
+        with tempfile.TemporaryDirectory() as folder, mock.patch.multiple(
+                monitor, FOLDER=pathlib.Path(folder), PATIENCE=0.1), monitor.guest('arm'):
+            for name in '', 'arm':
+                with self.assertRaisesRegex(ui.Fail, '^the monitor of arm does not answer; '), \
+                        monitor.of_guest(name):
+                    self.fail('nobody answers')
+            pathlib.Path(folder, 'arm').unlink()
+            with self.assertRaisesRegex(monitor.Gone, '^the monitor of arm: No such file'), \
+                    monitor.of_guest():
+                self.fail('nobody is there')
+
     def test_looked_at(self):
         """a guest gets the first free name, also while another pmu looks which guests run"""
         real, looked = ui.try_lock, threading.Event()
