@@ -2,7 +2,9 @@
 """Following a guest, with a shell script in the place of QEMU."""
 
 import argparse
+import base64
 import contextlib
+import io
 import os
 import pathlib
 import signal
@@ -297,6 +299,107 @@ class Inside(unittest.TestCase):
         patch.start()
         self.addCleanup(patch.stop)
         return snapshot.Snapshot(argparse.Namespace(arch='arm'), cmd, self.top / name)
+
+    def test_snapshot_steps(self):
+        """a guest is stopped, saved, and goes on; a later one goes on once it has all"""
+        def cmd(command, uri=''):
+            asked.append(command)
+            if uri:
+                pathlib.Path(uri.removeprefix('file:')).write_text('saved')
+            return {'status': states.pop(0) if command.startswith('query-') else ''}
+
+        asked, states = [], ['setup', 'active', 'device', 'completed', 'finish-migrate', 'paused']
+        qmp = mock.Mock(cmd=cmd)
+        first = self.snapshot('a', qmp)
+        self.assertEqual((first.saved, first.args()), (False, []))
+        first.save('arm')
+        self.assertEqual(asked, ['stop', 'migrate', *['query-migrate'] * 4, *['query-status'] * 2,
+                                 'cont'])
+        asked[:], states[:] = [], ['inmigrate', 'inmigrate', 'paused']
+        second = self.snapshot('b', qmp)
+        self.assertEqual((second.saved, second.args()), (True, ['-incoming', f'file:{first.path}']))
+        second.resume('arm')
+        self.assertEqual(asked, [*['query-status'] * 3, 'cont'])
+
+    def test_unsaved(self):
+        """a guest that cannot be saved: QEMU's reason, and no file that a later run would take"""
+        qmp = mock.Mock(**{'cmd.return_value': {'status': 'failed', 'error-desc': 'no room'}})
+        with self.assertRaisesRegex(ui.Fail, '^this guest cannot be saved: no room; boot it'):
+            self.snapshot('a', qmp).save('arm')
+        self.assertFalse(self.snapshot('b', qmp).saved)
+
+    def test_other_kernel(self):
+        """a kernel or a QEMU that has been replaced makes another snapshot"""
+        path = self.snapshot('a', None).path
+        self.assertEqual(self.snapshot('b', None).path, path)
+        os.utime(self.top / 'kernel', (1, 1))
+        self.assertNotEqual(self.snapshot('c', None).path, path)
+
+    def test_typed(self):
+        """a script is typed in lines that a console takes, whatever is in it, up to a dot"""
+        data = bytes(range(256)) * 20
+        write(self.top, {'script': data})
+        typed = io.BytesIO()
+        snapshot.Snapshot.send(typed, self.top / 'script')
+        *lines, last, nothing = typed.getvalue().split(b'\n')
+        self.assertEqual((base64.b64decode(b''.join(lines)), last, nothing), (data, b'.', b''))
+        self.assertLess(max(map(len, lines)), 100)
+
+    def exchange(self, arch='x86', **options):
+        return exchange.Exchange(boot.Options(arch, **options),
+                                 kernels.Kernel(self.top / 'kernel', self.top / 'none'), self.top)
+
+    def test_collect(self):
+        """files and folders come to where they are wanted; what the guest lacks is said"""
+        write(self.top, {'guest/out/sub/file': 'text', 'guest/out/:odd': 'odd', 'guest/one': 'one',
+                         'guest/more': 'more'})
+        (self.top / 'guest/out/sub/file').chmod(0o750)
+        os.symlink('sub', self.top / 'guest/out/link')
+        gets = {'/out': self.top / 'got', '/one': self.top / 'a:b', '/none': self.top / 'none'}
+        given = self.exchange(gets=gets)
+        subprocess.run(['tar', '-cf', self.top / 'get.tar', '-C', self.top / 'guest', 'out', 'one'],
+                       check=True)
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertFalse(given.collect())
+        self.assertEqual(said.getvalue(), 'pmu: --get /none: the guest has no such file\n')
+        self.assertEqual({name: content for name, (content, _) in
+                          fixtures.read(self.top / 'got').items()},
+                         {'sub/file': b'text', ':odd': b'odd'})
+        self.assertEqual((self.top / 'got/sub/file').stat().st_mode & 0o777, 0o750)
+        self.assertEqual(os.readlink(self.top / 'got/link'), 'sub')
+        self.assertEqual((self.top / 'a:b').read_text(), 'one')
+
+    def test_collect_all(self):
+        """it is a success if all is there; of a guest that sent nothing, all is missing"""
+        for name, content, good in ('none', b'', False), ('all', None, True):
+            with self.subTest(name), contextlib.redirect_stderr(io.StringIO()):
+                scratch = self.top / name
+                write(scratch, {'in/x': 'x', 'get.tar': b''})
+                given = self.exchange(gets={'/x': self.top / f'x-{name}'})
+                given.scratch = scratch
+                if content is None:
+                    subprocess.run(['tar', '-cf', scratch / 'get.tar', '-C', scratch / 'in', 'x'],
+                                   check=True)
+                self.assertEqual(given.collect(), good)
+                self.assertEqual((self.top / f'x-{name}').exists(), good)
+
+    def test_shares(self):
+        """shared memory has the size that -m takes; each folder has a device, and is mounted"""
+        for memory, size in ('2G', '2G'), ('1500', '1500M'), ('size=3G,slots=2', '3G'):
+            given = self.exchange(memory=memory, shares={'/a b': '/host/1', '/c': '/host/2'})
+            self.addCleanup(given.sockets.cleanup)
+            self.assertEqual(given.machine, ',memory-backend=pmu-ram')
+            self.assertIn(f'memory-backend-memfd,id=pmu-ram,share=on,size={size}', given.args)
+            self.assertEqual([arg for arg in given.args if arg.startswith('vhost-user-fs-pci')], [
+                f'vhost-user-fs-pci,chardev=share{n},tag=share{n}' for n in (0, 1)])
+            self.assertEqual(pathlib.Path(given.files['/pmu/setup']).read_text(), ''.join(
+                f'mkdir -p {at} && mount -t virtiofs share{n} {at} || exit 1\n'
+                for n, at in enumerate(("'/a b'", '/c'))))
+        given = self.exchange('power', shares={'/c': '/a,b'}, net=True)
+        self.assertEqual((given.sockets, given.machine), (None, ''))
+        self.assertIn('local,id=share0,security_model=none,path=/a,,b', given.args)
+        self.assertIn('virtio-9p-pci,fsdev=share0,mount_tag=share0,bus=pcie.0', given.args)
+        self.assertIn('virtio-net-pci,netdev=net,romfile=,bus=pcie.1', given.args)
 
     def test_two_snapshots(self):
         """of two guests that are saved at the same time, both are whole, and one stays"""
