@@ -235,6 +235,16 @@ class Initrd(Temporary):
             initrd.unlink()
             guest.build('x')
             self.assertTrue(initrd.exists(), 'a lost file is made again')
+            write(self.top, {'sources/init': 'new', 'sources/x/readme.txt': ''})
+            with mock.patch.object(guest, 'SOURCES', self.top / 'sources'):
+                guest.build('x')
+                names = dict((n, c) for n, _, c, _ in parse(initrd.read_bytes()))
+                self.assertEqual(names['init'], b'new', 'made again of other sources')
+                before = guest.stamp(arch)
+                for name in 'x.h', 'x/a.c', 'x/sub/b.c', 'x/sub/c.h':
+                    write(self.top / 'sources', {name: ''})
+                    self.assertNotEqual(guest.stamp(arch), before, name)
+                    before = guest.stamp(arch)
 
     def test_compressed(self):
         """only a RAM disk that QEMU would not load is compressed, and its rest stays aligned"""

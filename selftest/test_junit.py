@@ -17,7 +17,7 @@ import boot
 import junit
 import testing
 import ui
-from fixtures import Project, finish, wait_for
+from fixtures import Project, finish, one_line, wait_for
 
 # What a KUnit suite and a selftest print, with the times of the kernel's log
 KTAP = '''\
@@ -224,7 +224,18 @@ class Status(unittest.TestCase):
                             (('pmcu_a', 'power'), 'pmcu_a power')):
             done, cases = self.outcome(tests, *args)
             self.assertEqual((done.returncode, set(cases)), (0, set(names.split())), done.stdout)
-        done, _ = self.outcome(tests, 'nope')
-        self.assertEqual(done.returncode, 2)
+        for args, why in ((('nope',), 'nope: no such test; '),
+                          (('power', '--device', 'x86'), 'power: no such test of these; ')):
+            one_line(self, self.outcome(tests, *args)[0], 2, why)
         done, _ = self.outcome(tests, 'x86_a', '-k', 'some text', '--verbose')
         self.assertIn("['some text']", done.stdout + done.stderr)
+
+    def test_list(self):
+        """--list has the suite and the name of each test that would run, and runs none"""
+        tests = [(name, '1..1/ok 1 - x', suite, 30) for name, suite in (
+            ('one', 'unit'), ('two', 'patches'), ('three', 'browser'))]
+        for args, listed in (((), ['unit one', 'patches two']), (('-k', 'x'), ['unit one']),
+                             (('--suite', 'browser'), ['browser three'])):
+            done, cases = self.outcome(tests, '--list', *args)
+            self.assertEqual((done.returncode, cases), (0, {}), done.stderr)
+            self.assertEqual([' '.join(line.split()) for line in done.stdout.splitlines()], listed)

@@ -150,6 +150,16 @@ class Load(unittest.TestCase):
         with self.assertRaisesRegex(ui.Fail, '^this kernel has no module later; '):
             self.modules.add_file(self.own('early', 'later'))
 
+    def test_soft(self):
+        """what a module would like to have is loaded before it, by the beginning of its name"""
+        tree = self.top / f'tree-{RELEASE}/lib/modules/{RELEASE}/kernel'
+        write(tree, {f'{name}.ko': built() for name in ('crc32c-soft', 'crc32cx', 'later')})
+        path = self.own('mine')
+        path.write_text(built() + 'softdep=pre: crc32c absent post: later\0')
+        self.modules.add_file(path)
+        self.assertEqual([*self.modules.order], ['crc32c_soft', 'mine'])
+        self.assertFalse(self.modules.order['crc32c_soft'][2])
+
     def test_modprobe(self):
         """--modprobe: a module once, after others, required even if another one would do without it;
         nothing if it is built in; no unknown name"""
