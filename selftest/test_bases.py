@@ -68,6 +68,17 @@ class Bases(TreeTest):
         self.second()
         self.assertIn("files('new.c', 'more.c')", (self.src / 'hw/misc/meson.build').read_text())
 
+    def test_long_subject(self):
+        """a patch whose name has only the beginning of its subject is not taken for applied"""
+        write(self.first_src, {'hw/arm/virt.c': 'edited\n'})
+        subject = 'hw/arm: edit it, with a subject that is longer than the name of a file may be'
+        done = self.project.pmu('export', '--new-patch', subject)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.stock(NEAR)
+        self.pmu('rebase', '--qemu-src', self.later)
+        self.assertEqual([*(self.root / 'patches').glob('10.2/*')], [])
+        self.assertEqual((self.src / 'hw/arm/virt.c').read_text(), 'edited\n')
+
     def test_conflict(self):
         """a patch that does not merge is named, with the command that helps"""
         self.stock(FAR)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The arithmetic of `pmu bench`, with made-up times in the place of guests."""
 
+import argparse
 import contextlib
 import io
 import os
@@ -112,6 +113,30 @@ class Select(unittest.TestCase):
                                    ([], ['ipi', 'imc=on'], ['x86', 'power']),
                                    (['x86', 'power'], ['posting'], ['power'])):
             self.assertEqual(benchmarks.selected(names, only), found)
+
+    def test_command(self):
+        """what is built is what the rows need, and only these rows are measured"""
+        for names, only, wanted, measured in (
+                ([], 'off,posting', ['qemu', 'stock', 'guest-x86', 'guest-power'],
+                 [('x86 guest', ['off']), 'posting']),
+                (['x86'], 'plugin', ['qemu', 'stock', 'guest-x86', 'plugins'],
+                 [('x86 guest', ['plugin'])]),
+                (['hisi_pmcu'], '', ['qemu-tests'], ['hisi_pmcu']),
+                (['hisi_pmcu', 'x86'], '', ['qemu-tests', 'stock', 'guest-x86', 'plugins'],
+                 ['hisi_pmcu', ('x86 guest', NAMES)]),
+                (['power'], 'loads', ['qemu', 'stock', 'guest-power'], ['loads'])):
+            done, built = [], []
+            others = {name: lambda name=name, done=done: done.append(name)
+                      for name in benchmarks.OTHERS}
+
+            def compare(rounds, title, reference, rows, done=done):
+                done.append((title, [config.name for config in rows]))
+
+            with mock.patch.multiple(benchmarks, OTHERS=others, compare=compare,
+                                     graph=lambda *goals, built=built: built.extend(goals)), \
+                    mock.patch('testing.bench', done.append):
+                benchmarks.cmd_bench(argparse.Namespace(names=names, only=only, rounds=1))
+            self.assertEqual((built, done), (wanted, measured))
 
     def test_unknown(self):
         """an unknown row is refused in one line that lists the rows"""

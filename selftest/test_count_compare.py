@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu count`: what is read as counts, and how they are compared with a baseline."""
 
+import argparse
+import contextlib
+import io
+import json
 import pathlib
 import tempfile
 import unittest
@@ -50,3 +54,51 @@ class Compare(unittest.TestCase):
                 output.parts = [[*good[1:], bad]]
                 with self.assertRaisesRegex(ui.Fail, 'perf has no counts'):
                     count.run(['x'])
+
+
+class Command(unittest.TestCase):
+    """`pmu count`, with the counts of a guest that there is not"""
+
+    def setUp(self):
+        temp = tempfile.TemporaryDirectory()
+        self.addCleanup(temp.cleanup)
+        self.saved = pathlib.Path(temp.name, 'saved.json')
+
+    def count(self, counts, status=0, **options):
+        """(exit status, what is printed) of counting a program with these counts."""
+        opt = argparse.Namespace(**{'args': ['x'], 'json': None, 'baseline': None, 'tolerance': 0.0,
+                                                **options})
+        with mock.patch('count.graph') as graph, contextlib.redirect_stdout(io.StringIO()) as out, \
+                mock.patch('count.run', return_value=(status, dict(zip(count.EVENTS, counts)))):
+            try:
+                return count.cmd_count(opt), out.getvalue()
+            finally:
+                self.built = graph.call_args_list
+
+    def test_saved(self):
+        """counts are printed and saved, also those of a program that fails, whose status is kept"""
+        for status in 0, 3:
+            found, text = self.count((5000, 2, 3, 4), status, json=self.saved)
+            self.assertEqual(found, status)
+            self.assertEqual(text.splitlines()[0].split(), ['instructions', '5,000'])
+            self.assertEqual(json.loads(self.saved.read_text())['counts'], {
+                'instructions': 5000, 'branches': 2, 'loads': 3, 'stores': 4})
+            self.assertEqual(self.built, [mock.call('qemu', 'guest-x86')])
+
+    def test_changed(self):
+        """counts that differ from the baseline are a failure; the program's status comes first"""
+        self.count((5000, 2, 3, 4), json=self.saved)
+        self.assertEqual(self.count((5000, 2, 3, 4), baseline=self.saved)[0], 0)
+        with self.assertRaisesRegex(ui.Fail, '^instructions and stores changed by more than 0 %; '):
+            self.count((5001, 2, 3, 5), baseline=self.saved)
+        self.assertEqual(self.count((5001, 2, 3, 4), baseline=self.saved, tolerance=1.0)[0], 0)
+        self.assertEqual(self.count((5001, 2, 3, 5), 7, baseline=self.saved)[0], 7)
+
+    def test_early(self):
+        """what cannot run, or be written or read, is refused before anything is built"""
+        for options, why in (({'args': ['/none']}, '/none: no such file'),
+                             ({'json': self.saved.parent}, 'is a folder'),
+                             ({'baseline': self.saved}, 'no such file')):
+            with self.assertRaisesRegex(ui.Fail, why):
+                self.count((1, 1, 1, 1), **options)
+            self.assertEqual(self.built, [])

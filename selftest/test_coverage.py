@@ -42,16 +42,18 @@ class Coverage(unittest.TestCase):
         """gcovr gets the data of objects that can have code of ours; lines without code go"""
         def run(cmd, log):
             [data, folder] = cmd[-2:]
-            self.assertEqual({p.name for p in folder.rglob('*.gc*')}, {'x.c.gcda', 'x.c.gcno'})
+            self.assertEqual({str(p.relative_to(folder)) for p in folder.rglob('*.gc*')}, {
+                f'a/lib.p/{n}.c.{kind}' for n in ('x', 'hw_misc_z') for kind in ('gcda', 'gcno')})
             lines = entry('hw/misc/a.c', (1, 1), (2, 0))
             lines['lines'][1]['gcovr/noncode'] = True
             write(folder, {data: json.dumps({'files': [lines]})})
 
         with tempfile.TemporaryDirectory() as top, tempfile.TemporaryDirectory() as scratch, \
                 mock.patch('qemu.folder', lambda _: pathlib.Path(top)), \
-                mock.patch('tree.overlay_files', lambda: ['hw/misc/x.c']), \
+                mock.patch('tree.overlay_files', lambda: ['hw/misc/x.c', 'hw/misc/z.c']), \
                 mock.patch('ui.run', run):
-            write(top, {f'lib.p/{n}.c.{kind}': '' for n in 'xy' for kind in ('gcda', 'gcno')})
+            write(top, {f'a/lib.p/{n}.c.{kind}': '' for n in ('x', 'y', 'hw_misc_z', 'hw_z')
+                        for kind in ('gcda', 'gcno')})
             self.assertEqual(coverage.gcovr(pathlib.Path(scratch)),
                              [entry('hw/misc/a.c', (1, 1))])
 

@@ -65,9 +65,16 @@ class Doctor(unittest.TestCase):
 
     def test_memory_and_system(self):
         """the system, its archive, room and memory are told, too"""
-        names = ' '.join(self.doctor())
-        for word in ('system', 'Debian archive', '/tmp/pmu-no-such-folder', 'memory'):
-            self.assertIn(word, names)
+        found = self.doctor()
+        self.assertLessEqual({'system', 'Debian archive', '/tmp/pmu-no-such-folder', 'memory',
+                              str(self.project.cache / 'qemu-pmu')}, {*found})
+        self.assertRegex(found['/tmp/pmu-no-such-folder'][1], r'^0\.0 GB used, \d+\.\d GB free')
+        for pages, good in (800_000, False), (900_000, True):
+            sizes = {'SC_PAGE_SIZE': 4096, 'SC_PHYS_PAGES': pages}
+            with mock.patch.dict(os.environ, PMU_MISSING=''), \
+                    mock.patch.object(doctor.os, 'sysconf', sizes.get):
+                [problem] = [problem for what, problem, _ in doctor.checks() if 'memory' in what]
+            self.assertEqual(problem is None, good, problem)
 
     def test_room(self):
         """two folders on one disk need the room of both"""

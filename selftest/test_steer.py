@@ -109,8 +109,9 @@ class Steer(unittest.TestCase):
                              ('faults=x', 'nothing with this'),
                              ('nest-synthetic=RD_DISP=hash', 'events have this: mcs01/'),
                              ('nest-synthetic=XYZ=hash', 'XYZ: no such event')):
-            with self.assertRaisesRegex(ui.Fail, why):
+            with self.assertRaisesRegex(ui.Fail, why) as caught:
                 steer.assign(self.guest, ['uav=1', setting])
+            self.assertEqual(caught.exception.status, 1 if why.startswith('nothing') else 2)
         self.assertEqual(self.machine.set, [])
 
     def run_set(self, *settings, events=None):
