@@ -5,6 +5,7 @@ The tools read their folders when they start, so that tests of whole commands
 copy scripts/ into a temporary project and run it as a user would.
 """
 
+import contextlib
 import hashlib
 import os
 import pathlib
@@ -109,6 +110,9 @@ def finish(child, seconds=300):
         out, err = child.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         child.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(30)
+        child.kill()
         raise
     return subprocess.CompletedProcess(child.args, child.returncode, out, err)
 

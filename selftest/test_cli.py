@@ -4,6 +4,7 @@
 import fcntl
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -174,6 +175,109 @@ class Arguments(unittest.TestCase):
         link.symlink_to(project.root / 'pmu')
         subprocess.run(['sh', link, 'help'], env=env, check=True, capture_output=True)
         self.assertFalse(calls.exists())
+
+
+# Stand in for programs of the host. All packages are installed but $LACKING, until apt-get has run.
+HOST = {
+    'dpkg-query': '''
+        echo "$*" >> "$TOP/asked"
+        shift 3
+        for name; do
+            [ "$name" = "$LACKING" ] && [ ! -e "$TOP/done" ] || printf '[%s installed]' "$name"
+        done''',
+    'apt-get': '''
+        echo "apt-get $*" >> "$TOP/calls"
+        case $* in
+            *update) [ -z "$OFFLINE" ] || { echo 'E: no network'; echo 'more'; exit 100; } ;;
+            *) touch "$TOP/done" ;;
+        esac''',
+    'id': 'echo "$USER_ID"',
+    'sudo': 'echo sudo >> "$TOP/calls"; exec "$@"',
+}
+
+
+class Packages(unittest.TestCase):
+    """./pmu installs what a command needs."""
+
+    def setUp(self):
+        self.project = fixtures.Project()
+        self.addCleanup(self.project.close)
+        self.top = self.project.top
+        write(self.project.root, {'pmu': (ROOT / 'pmu').read_bytes()})
+        for name, text in HOST.items():
+            write(self.top, {f'bin/{name}': f'#!/bin/sh\n{text}\n'})
+            (self.top / 'bin' / name).chmod(0o755)
+        for name in ('sh', 'dirname', 'env', 'flock', 'grep', 'readlink', 'rm', 'sleep', 'tail',
+                     'touch'):
+            (self.top / 'bin' / name).symlink_to(shutil.which(name))
+
+    def pmu(self, *args, lacking='', user=0, offline=''):
+        """The outcome of ./pmu, and what it has called."""
+        for name in 'calls', 'asked', 'done':
+            (self.top / name).unlink(missing_ok=True)
+        top = str(self.top)
+        env = {**self.project.env, 'PATH': f'{top}/bin', 'TOP': top, 'TMPDIR': top,
+               'LACKING': lacking, 'USER_ID': str(user), 'OFFLINE': offline}
+        done = subprocess.run(['sh', self.project.root / 'pmu', *args], env=env, text=True,
+                              capture_output=True, stdin=subprocess.DEVNULL)
+        calls = self.top / 'calls'
+        return done, calls.read_text().splitlines() if calls.exists() else []
+
+    def asked(self, *args):
+        """The packages that a command line needs."""
+        self.pmu(*args)
+        asked = self.top / 'asked'
+        return set(asked.read_text().split()) if asked.exists() else set()
+
+    def test_installed(self):
+        """where all is there, nothing is installed, and the command runs"""
+        done, calls = self.pmu('records', 'none', '--clusters', '1', '--counters', '1')
+        self.assertEqual((done.returncode, calls), (1, []), done.stderr)
+        self.assertEqual(done.stderr, 'pmu: error: none: No such file or directory\n')
+
+    def test_lacking(self):
+        """what is missing is installed, by sudo if need be, and then the command runs"""
+        for user, sudo in (0, []), (1000, ['sudo']):
+            done, calls = self.pmu('records', 'none', '--clusters', '1', '--counters', '1',
+                                   lacking='bison', user=user)
+            self.assertEqual(calls, [*sudo, 'apt-get -q update', *sudo,
+                                     'apt-get -q -y --no-install-recommends install bison'])
+            first, *_, last = done.stderr.splitlines()
+            self.assertEqual(first, 'pmu: installing Debian packages: bison')
+            self.assertEqual(last, 'pmu: error: none: No such file or directory')
+            self.assertEqual([*self.top.glob('*.log')], [])
+
+    def test_failures(self):
+        """an apt-get that fails, or may not be called, is one line, and the command does not run"""
+        done, calls = self.pmu('build', lacking='bison', offline='1')
+        self.assertEqual((done.returncode, calls), (1, ['apt-get -q update']))
+        self.assertRegex(done.stderr.splitlines()[-1], '^pmu: error: installing packages failed: '
+                         r'E: no network \(log: .*\.log\); check that apt can reach')
+        (self.top / 'bin/sudo').unlink()
+        done, calls = self.pmu('build', lacking='bison', user=1000)
+        self.assertEqual((done.returncode, calls), (1, []))
+        self.assertEqual(done.stderr, 'pmu: error: Debian packages are missing and there is no '
+                         'sudo; as root: apt-get install bison\n')
+        (self.top / 'bin/dpkg-query').unlink()
+        one_line(self, self.pmu('build')[0], 1, 'this is not a Debian system; supported hosts are')
+
+    def test_more(self):
+        """what few commands need is installed for these alone; nothing for a mistake or for help"""
+        usual = self.asked('set', '--nope')
+        self.assertLessEqual({'ninja-build', 'gcc'}, usual)
+        for args, more in ((('topdown', '--html', 'x', '--nope'), {'python3-matplotlib'}),
+                           (('topdown', '--svg=x', '--nope'), {'python3-matplotlib'}),
+                           (('topdown', '--nope', '--', '--html'), set()),
+                           (('demo', '--report=x', '--nope'), {'python3-matplotlib'}),
+                           (('test', '--nope'), {'python3-matplotlib'}),
+                           (('test', '--nope', '--coverage'), {'python3-matplotlib', 'gcovr'}),
+                           (('test', '--nope', 'browser'), {'python3-matplotlib', 'chromium'}),
+                           (('test', '--nope', 'lava'), {'python3-matplotlib', 'lava-dispatcher'}),
+                           (('boot', 'browser', 'lava'), set()),
+                           (('fuzz', '--nope'), {'clang', 'libclang-rt-dev', 'llvm', 'g++'})):
+            self.assertEqual(self.asked(*args) - usual, more, args)
+        for args in ('help',), ('clean', '--nope'), ('build', '--help'), ('biuld',):
+            self.assertEqual(self.asked(*args), set(), args)
 
 
 class Trouble(TreeTest):
