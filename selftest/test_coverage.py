@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu test --coverage`: what is made of gcovr's output."""
 
+import contextlib
+import io
 import json
 import pathlib
 import tempfile
@@ -8,6 +10,7 @@ import unittest
 from unittest import mock
 
 import coverage
+import ui
 from fixtures import Project, one_line, write
 
 
@@ -56,6 +59,25 @@ class Coverage(unittest.TestCase):
                         for kind in ('gcda', 'gcno')})
             self.assertEqual(coverage.gcovr(pathlib.Path(scratch)),
                              [entry('hw/misc/a.c', (1, 1))])
+
+    def test_report(self):
+        """the table is of our files alone; a file has it, too, and what was missed"""
+        others = [entry('hw/misc/theirs.c', (1, 0)), entry('tests/qtest/ours-test.c', (1, 0))]
+        with tempfile.TemporaryDirectory() as top, mock.patch.multiple(
+                ui, BUILD=pathlib.Path(top), LOGS=pathlib.Path(top)), \
+                mock.patch.object(coverage, 'REPORT', pathlib.Path(top, 'report')), \
+                mock.patch('tree.overlay_files', lambda: [
+                    *(found['file'] for found in FOUND), 'tests/qtest/ours-test.c', 'hw/x.rst']):
+            for found, good in (others, False), (others + FOUND, True):
+                with mock.patch('coverage.gcovr', lambda _, found=found: found), \
+                        contextlib.redirect_stderr(io.StringIO()), \
+                        contextlib.redirect_stdout(io.StringIO()) as out, \
+                        contextlib.nullcontext() if good else \
+                        self.assertRaisesRegex(ui.Fail, '^gcov found nothing of ours; '):
+                    coverage.report()
+            text = coverage.REPORT.read_text()
+        self.assertEqual(out.getvalue().splitlines(), [*coverage.table(FOUND)])
+        self.assertEqual(text, out.getvalue() + '\n' + '\n'.join(coverage.missed(FOUND)) + '\n')
 
     def test_options(self):
         """--coverage and an option that it excludes: one line, status 2"""

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The rules that `pmu demo power` prints fail when a number breaks them."""
 
+import argparse
 import contextlib
 import io
+import pathlib
+import tempfile
 import unittest
+from unittest import mock
 
 import demo
+import ui
 
 # A second of a clock of 1 GHz, and of made-up reads: word 26 of 512, which grows by its number
 # (chip 1: 512 more) in a millisecond, in units of 256
@@ -69,3 +74,48 @@ class Rules(unittest.TestCase):
         """no samples of one function, or of both, are failures"""
         for lines in (core()[:-1], core()[:-2], core()[1:], []):
             self.assertFalse(self.verdict(demo.core_rules, lines))
+
+
+class Command(unittest.TestCase):
+    """`pmu demo`, with guests that print a line each"""
+
+    def demo(self, statuses, **options):
+        """(exit status, what is printed) with these statuses of the guests."""
+        def guest(name, status):
+            def run(seen):
+                print(f'guest {name}')
+                return status
+            return run
+
+        guests = {name: guest(name, status) for name, status in statuses.items()}
+        with mock.patch.object(demo, 'ARCHES', guests), \
+                contextlib.redirect_stdout(io.StringIO()) as out:
+            status = demo.cmd_demo(argparse.Namespace(**{'arch': None, 'report': '', **options}))
+        return status, out.getvalue()
+
+    def test_status(self):
+        """all guests are shown, one after the other; one that is wrong is the status"""
+        for arm, x86, status in (0, 0, 0), (3, 0, 3), (0, 4, 4):
+            self.assertEqual(self.demo({'arm': arm, 'x86': x86}),
+                             (status, 'guest arm\n\nguest x86\n'))
+        self.assertEqual(self.demo({'arm': 3, 'x86': 0}, arch='x86'), (0, 'guest x86\n'))
+
+    def test_report(self):
+        """the report says which guest was wrong; a file in its place is noticed first"""
+        with tempfile.TemporaryDirectory() as top, contextlib.redirect_stderr(io.StringIO()), \
+                mock.patch('report.demo_page', str):
+            path = pathlib.Path(top, 'new/report')
+            self.demo({'arm': 0, 'x86': 2}, report=str(path))
+            self.assertEqual((path / 'index.html').read_text(), "[('arm', [], 0), ('x86', [], 2)]")
+            with self.assertRaisesRegex(ui.Fail, '^--report .*index.html: not a folder'):
+                self.demo({'arm': 0}, report=f'{path}/index.html')
+
+    def test_booted(self):
+        """each guest is built before it boots, and a broken rule is a failure"""
+        order = []
+        with mock.patch('demo.graph', lambda *goals: order.append(goals)), \
+                mock.patch('boot.run', lambda opt, _: order.append(opt.arch) or 0), \
+                contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(demo.arm(demo.Seen()), 0)
+            self.assertEqual(demo.power(demo.Seen()), 1)        # it printed nothing
+        self.assertEqual(order, [('qemu', 'guest-arm'), 'arm', ('qemu', 'guest-power'), 'power'])

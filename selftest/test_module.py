@@ -6,12 +6,13 @@ import pathlib
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 import guest
 import kernels
 import module
 import ui
-from fixtures import write
+from fixtures import read, write
 
 LOG = '''\
 make: Entering directory 'headers'
@@ -105,6 +106,80 @@ class Module(unittest.TestCase):
         self.assertEqual(module.reason(log, fail), rule)
         log.write_text('make: *** [Makefile:2: new.o] Error 1\n')
         self.assertEqual(module.reason(log, fail), 'make failed: Error 2')
+
+
+class Build(unittest.TestCase):
+    """module.build(), with a make that makes what the test says"""
+
+    def setUp(self):
+        temp = tempfile.TemporaryDirectory()
+        self.addCleanup(temp.cleanup)
+        self.top = pathlib.Path(temp.name)
+        write(self.top, {'new/Kbuild': 'obj-m := new.o\n', 'tree/vmlinux': ''})
+        patch = mock.patch.multiple(ui, BUILD=self.top / 'build', LOGS=self.top / 'logs')
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.run = ui.run
+
+    def build(self, kernel, *made, name='arm', gcc='12', error=''):
+        """(the modules that make leaves, relative to the top; make's command line)"""
+        asked = []
+
+        def run(cmd, log=None, *args, **kw):
+            cmd = [*map(str, cmd)]
+            if cmd[1] == '-dumpversion':
+                return [f'{gcc}.2.0']
+            if cmd[0] != 'make':
+                return self.run(cmd, log, *args, **kw)
+            asked.append(cmd)
+            [scratch] = [word.removeprefix('M=') for word in cmd if word.startswith('M=')]
+            write(self.top, {f'logs/{log}': error})
+            write(scratch, {'modules.order': ''.join(f'{scratch}/{m}.o\n' for m in made),
+                            **{f'{m}.ko': m for m in made}})
+            if error:
+                raise ui.Fail('make failed')
+            return []
+
+        with mock.patch('ui.run', run), \
+                mock.patch('module.headers', lambda _, kernel: kernel.folder):
+            found = module.build(name, self.top / 'new', kernel)
+        return [str(path.relative_to(self.top)) for path in found], asked[0]
+
+    def test_places(self):
+        """of Debian's kernel, modules are beside it; a tree of the user's is only read"""
+        write(self.top, {'debian/kernel.from': f'trixie {RELEASE} 6.12.9-1 linux-image-{RELEASE}'})
+        before = read(self.top / 'tree')
+        for folder, where in ('debian', 'debian/modules'), ('tree', 'build/guest/arm/own/modules'):
+            kernel = kernels.Kernel(self.top / folder / 'vmlinux', self.top / folder)
+            found, asked = self.build(kernel, 'new')
+            self.assertEqual(found, [f'{where}/new/new.ko'])
+            self.assertEqual(asked[:3], ['make', '-C', f'{self.top}/{folder}'])
+            self.assertLessEqual({'ARCH=arm64', 'CROSS_COMPILE=aarch64-linux-gnu-', 'modules'},
+                                 {*asked[3:]})
+        self.assertEqual(read(self.top / 'tree'), before)
+
+    def test_left(self):
+        """a module that is no longer made goes; a folder that makes none is a failure"""
+        kernel = kernels.Kernel(self.top / 'tree/vmlinux', self.top / 'tree')
+        self.assertEqual(len(self.build(kernel, 'one', 'two')[0]), 2)
+        self.assertEqual(self.build(kernel, 'two')[0], ['build/guest/arm/own/modules/new/two.ko'])
+        with self.assertRaisesRegex(ui.Fail, f'^{self.top}/new makes no module '):
+            self.build(kernel)
+
+    def test_failure(self):
+        """an error is where the user's source is, not its copy"""
+        kernel = kernels.Kernel(self.top / 'tree/vmlinux', self.top / 'tree')
+        scratch = self.top / 'build/guest/arm/own/modules/new'
+        with self.assertRaisesRegex(ui.Fail, '^building the module new failed: '
+                                             f'{self.top}/new/new.c:3: error: no '):
+            self.build(kernel, error=f'{scratch}/new.c:3: error: no\n')
+
+    def test_tracer(self):
+        """of POWER's modules, those of a gcc before 13 are not traced"""
+        kernel = kernels.Kernel(self.top / 'tree/vmlinux', self.top / 'tree')
+        for name, gcc, off in ('power', '12', True), ('power', '13', False), ('arm', '12', False):
+            asked = self.build(kernel, 'new', name=name, gcc=gcc)[1]
+            self.assertEqual('CONFIG_FUNCTION_TRACER=' in asked, off)
 
 
 class Load(unittest.TestCase):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """From what perf prints to trees and pictures, with a shell script in the place of a guest."""
 
+import argparse
 import contextlib
 import io
 import json
@@ -152,6 +153,36 @@ class Options(unittest.TestCase):
                 (['--', ], 2, 'no COMMAND'), ([], 2, 'no COMMAND'), (['x'], 2, 'goes behind')):
             one_line(self, project.pmu('topdown', *args), status, text)
         self.assertFalse(project.build.exists())
+
+
+class Command(unittest.TestCase):
+    """`pmu topdown`, without a guest"""
+
+    def test_files(self):
+        """what is asked for is written, and the program's status kept; plots have a time line"""
+        found = topdown.parse(output(SHARES))
+        answer = 3, found, [(0.5, found), (1.0, found)]
+        with tempfile.TemporaryDirectory() as top, mock.patch('topdown.graph') as graph, \
+                mock.patch('topdown.run', return_value=answer) as run:
+            for kind, text in (('json', '"tma_memory_bound": 40.0'), ('svg', '>Memory bound<'),
+                               ('html', 'Slots over time'), ('', '')):
+                paths = {name: f'{top}/{name}' if name == kind else '' for name in
+                         ('json', 'svg', 'html')}
+                opt = argparse.Namespace(words=[], args=['loop', 'a b'], cpu='X', level='',
+                                         model='', mix='', user=True, **paths)
+                with contextlib.redirect_stdout(io.StringIO()) as out, \
+                        contextlib.redirect_stderr(io.StringIO()):
+                    self.assertEqual(topdown.cmd_topdown(opt), 3)
+                self.assertEqual(out.getvalue().splitlines()[:2], [
+                    "TopDown of loop 'a b'",
+                    '1,234,567 slots in user space on X,pmu=on,pmu-model=precise'])
+                self.assertEqual(run.call_args[0][0].interval, 100 if kind == 'html' else 0)
+                written = [path.name for path in pathlib.Path(top).iterdir()]
+                self.assertEqual(written, [kind] if kind else [])
+                for path in pathlib.Path(top).iterdir():
+                    self.assertIn(text, path.read_text())
+                    path.unlink()
+            graph.assert_called_with('qemu', 'guest-x86')
 
 
 class Guest(unittest.TestCase):
