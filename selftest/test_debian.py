@@ -7,6 +7,7 @@ import pathlib
 import signal
 import socket
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -88,6 +89,16 @@ class Download(unittest.TestCase):
         requests = len(self.server.log)
         self.good(self.fetch())
         self.assertEqual(len(self.server.log), requests)
+
+    def test_old_index(self):
+        """an index of more than 30 days is fetched again"""
+        self.good(self.fetch())
+        for days in 29, 31:
+            then = time.time() - days * 86400
+            os.utime(self.project.cache / 'qemu-pmu/apt/tiny-amd64/updated', (then, then))
+            self.server.log.clear()
+            self.good(self.fetch())
+            self.assertEqual(bool(self.server.log), days > 30, days)
 
     def test_cut(self):
         """a download that breaks off is resumed where it stopped"""

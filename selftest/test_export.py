@@ -300,8 +300,16 @@ class Verify(Prepared):
 
     def test_style(self):
         """verify reports what QEMU's checkpatch finds, in new files and in patches"""
-        write(self.root, {'hw/misc/new.c': 'BADWORD new-test hw/new.h\n'})
-        self.assertIn('hw/misc/new.c: bad word', self.verify("QEMU's checkpatch finds nothing"))
+        rule = "QEMU's checkpatch finds nothing"
+        self.verify()               # which notes what is clean
+        self.change('It plugs the device in.', 'It plugs the BADWORD in.')
+        for _ in range(2):
+            self.assertIn(f'{self.name}: bad word', self.verify(rule))
+        write(self.root, {'hw/misc/new.c': 'BADWORD new-test hw/new.h\n',
+                          f'patches/{self.name}': self.text})
+        self.assertIn('#   hw/misc/new.c: bad word', self.verify(rule))
+        write(self.root, {'hw/misc/new.c': 'new-test hw/new.h\n'})
+        self.verify()
 
     def test_missing(self):
         """verify names a patch of patches/series that is not there, in one line"""

@@ -19,6 +19,14 @@ class Prepare(fixtures.TreeTest):
         self.assertEqual(len(log), 3, 'base, overlay, one patch')
         self.assertEqual(log[0], 'hw/misc: build the new device')
 
+    def test_not_imported(self):
+        """of a folder, large parts that nothing is built from stay behind, at its top only"""
+        write(self.qemu, {**dict.fromkeys(('roms/x', 'debian/x', '.pc/x', 'build/x'), ''),
+                          'hw/build/x': '', 'hw/roms': ''})
+        self.prepare()
+        self.assertEqual(read(self.src).keys() - QEMU.keys() - FILES.keys(),
+                         {'hw/build/x', 'hw/roms'})
+
     def test_noop(self):
         """preparing again with nothing changed touches no file and says nothing"""
         self.prepare()

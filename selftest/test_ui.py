@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Errors are one line that says what, where the log is and what to do."""
 
+import contextlib
 import errno
 import fcntl
+import io
 import os
 import pathlib
 import signal
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 from unittest import mock
 
@@ -117,6 +120,36 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         self.assertEqual(done.stdout, 'mine\n')
         self.assertRegex(said, r'^pmu: waiting for another pmu that is busy with work '
                                       r'\(compile 7/9 \[\d+ s\]\) \[\d+ s\]\n')
+
+    def tick(self, tty):
+        """What a step that lasts for two looks at it writes; the seconds between these."""
+        details = iter(('1/2', '2/2'))
+        step = ui.Step('build', lambda: next(details))
+        step.tty, step.start = tty, time.monotonic()
+        step.done = mock.Mock(**{'wait.side_effect': (False, False, True)})
+        with mock.patch('os.get_terminal_size', return_value=os.terminal_size((18, 25))), \
+                mock.patch.object(step, 'elapsed', return_value=7.4), \
+                contextlib.redirect_stderr(io.StringIO()) as shown:
+            step._tick()
+        return shown.getvalue(), [call.args[0] for call in step.done.wait.call_args_list]
+
+    def test_progress(self):
+        """a step is a line that is rewritten, cut to the terminal's width, or a line each 20 s"""
+        self.assertEqual(self.tick(False), ('pmu: build 1/2 [7 s]\npmu: build 2/2 [7 s]\n',
+                                            [1, 20, 20]))
+        self.assertEqual(self.tick(True), ('\r\033[Kpmu: build 1/2 [7\r\033[Kpmu: build 2/2 [7',
+                                           [1, 1, 1]))
+
+    def test_progress_end(self):
+        """the end of a step of a second or more is a line, if it did not fail; others have none"""
+        for seconds, fails, text in ((1.0, False, 'pmu: work: done in 1.0 s\n'), (0.9, False, ''),
+                                     (9, True, '')):
+            with contextlib.redirect_stderr(io.StringIO()) as shown, \
+                    contextlib.suppress(KeyError), mock.patch.object(ui.Step, '_tick'), \
+                    mock.patch.object(ui.Step, 'elapsed', return_value=seconds), ui.Step('work'):
+                if fails:
+                    raise KeyError
+            self.assertEqual(shown.getvalue(), text)
 
     def test_scratch(self):
         """a temporary folder is not taken for one that is left before its lock is taken"""
