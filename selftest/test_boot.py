@@ -38,6 +38,8 @@ qemu.binary = lambda name, kind='qemu': top / 'bin' / name
 def main(_):
     options = boot.Options('arm', **dict(w.split('=', 1) for w in words))
     options.timeout = float(options.timeout)
+    options.args = options.args.split() if options.args else []
+    options.repeatable = bool(options.repeatable)
     ui.claim()
     if mode == 'command':
         print(*boot.command(options, top)[0], sep='\\n')
@@ -220,6 +222,29 @@ class Boot(unittest.TestCase):
         self.assertNotIn('pmcu', ''.join(options('stock=1')))
         self.assertEqual({o for o in options('machine=virt,pmcu=off') if o[:4] == 'pmcu'},
                          {'pmcu=off'})
+
+    def test_defaults(self):
+        """what the user says of CPUs, memory, network and accelerator is taken in place of ours"""
+        found = self.command()
+        self.assertEqual({name: found[name] for name in ('-cpu', '-smp', '-m', '-nic', '-accel')},
+                         {'-cpu': 'max,pauth=off', '-smp': '2', '-m': '2G', '-nic': 'none',
+                          '-accel': 'tcg'})
+        self.assertNotIn('-icount', found)
+        done = self.boot('', 'cpu=a57', 'smp=3', 'memory=1G', 'args=-nic user -accel x -foo',
+                         mode='command')
+        words = done.stdout.splitlines()
+        self.assertEqual(words[-5:], ['-nic', 'user', '-accel', 'x', '-foo'], done.stderr)
+        self.assertEqual([words.count(name) for name in ('-nic', '-accel', '-cpu')], [1, 1, 1])
+        self.assertEqual([words[words.index(name) + 1] for name in ('-cpu', '-smp', '-m')],
+                         ['a57', '3', '1G'])
+
+    def test_repeatable(self):
+        """--repeatable fixes the clock, and where kernel and programs are"""
+        for words, there in ((), False), (('repeatable=1',), True):
+            found = self.command(*words)
+            self.assertEqual('sleep=off' in found.get('-icount', ''), there)
+            self.assertEqual('clock=vm' in found.get('-rtc', ''), there)
+            self.assertEqual({'nokaslr', 'norandmaps'} <= {*found['-append'].split()}, there)
 
     def test_initrd(self):
         """the script is added behind the RAM disk, at a multiple of 4 bytes"""
