@@ -79,6 +79,15 @@ class Bases(TreeTest):
         self.assertEqual([*(self.root / 'patches').glob('10.2/*')], [])
         self.assertEqual((self.src / 'hw/arm/virt.c').read_text(), 'edited\n')
 
+    def test_discard(self):
+        """a rebase that has stopped can start over, with another source"""
+        self.rebase(FAR)
+        self.stock(NEAR)
+        self.pmu('rebase', '--discard', '--qemu-src', self.later)
+        self.assertEqual((self.src / 'hw/misc/meson.build').read_text(),
+                         '# new line\n' * 3 + MERGED)
+        self.assertEqual([*(self.root / 'patches').glob('10.2/*')], [])
+
     def test_conflict(self):
         """a patch that does not merge is named, with the command that helps"""
         self.stock(FAR)

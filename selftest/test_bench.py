@@ -226,6 +226,36 @@ class Run(unittest.TestCase):
             for config in (reference, *wanted):
                 self.assertEqual(config.machine.split(',')[0], title.split()[-1])
 
+    def test_command(self):
+        """what a guest of each kind runs, and on which QEMU"""
+        def command(opt, scratch):
+            seen.append((opt, opt.run.read_text()))
+            return ['/a/qemu-system-x86_64', '-M', 'pc'], None
+
+        seen = []
+        with tempfile.TemporaryDirectory() as top, mock.patch('boot.command', command), \
+                mock.patch('qemu.binary', lambda name, kind='qemu': f'/{kind}/{name}'):
+            for config, binary in (
+                    (bench.Config('a', command='withpmu count', trips=True), '/qemu/'),
+                    (bench.Config('a', 'stock', ''), '/stock/'),
+                    (bench.Config('a', arch='power', work=True, command='perf stat', flash=True,
+                                  machine='powernv9', args=('-x',)), '/qemu/'),
+                    (bench.Config('a', arch='arm', cpu='max'), '/qemu/')):
+                self.assertEqual(bench.command(config, top), [f'{binary}qemu-system-x86_64', '-M',
+                                                              'pc'])
+        (trips, one), (stock, two), (power, three), (arm, four) = seen
+        self.assertEqual((trips.smp, trips.cpu, trips.stock), ('2', f'{bench.MODEL},pmu=on', False))
+        self.assertIn('\necho @@work\nwithpmu count ipi 4 && echo @@done\n', one)
+        self.assertEqual((stock.smp, stock.cpu, stock.stock), ('1', bench.MODEL, True))
+        self.assertIn('\n sh /pmu/work && echo @@done\n', two)
+        self.assertEqual((power.machine, power.args[:2], power.args[-1]),
+                         ('powernv9', ['-seed', '1'], '-x'))
+        self.assertIn('if=mtd', power.args[3])
+        self.assertEqual(three, "#!/bin/sh\nperf stat sh -c 'echo @@work; sh /pmu/work; "
+                                "echo @@done'\n")
+        self.assertEqual((arm.cpu, arm.args, four), ('max', ['-seed', '1'],
+                                                     '#!/bin/sh\nperf --version\n'))
+
     def test_pairs(self):
         """both run on each of two CPUs at once"""
         def measure(config, cmd, cpu):

@@ -426,6 +426,24 @@ class Inside(unittest.TestCase):
         self.assertIn('virtio-9p-pci,fsdev=share0,mount_tag=share0,bus=pcie.0', given.args)
         self.assertIn('virtio-net-pci,netdev=net,romfile=,bus=pcie.1', given.args)
 
+    def test_net(self):
+        """the guest's network has its driver and an address, and --ssh a port of this host"""
+        write(self.top, {'none/virtio_net.ko': 'vermagic=6\0', 'key': '', 'key.pub': ''})
+        with mock.patch('exchange.ssh_key', lambda: self.top / 'ssh-key'), \
+                mock.patch('exchange.free_port', lambda: 2200), \
+                contextlib.redirect_stderr(io.StringIO()) as said:
+            for ssh, netdev in (False, 'user,id=net'), (
+                    True, 'user,id=net,hostfwd=tcp:127.0.0.1:2200-:22'):
+                given = self.exchange(net=not ssh, ssh=ssh)
+                self.assertEqual(given.args, ['-netdev', netdev, '-device',
+                                              'virtio-net-pci,netdev=net,romfile='])
+                setup = pathlib.Path(given.files['/pmu/setup']).read_text()
+                self.assertIn('insmod /pmu/modules/virtio_net.ko', setup)
+                self.assertIn('10.0.2.15/24', setup)
+                self.assertEqual('dropbear' in setup, ssh)
+                self.assertEqual('/root/.ssh/authorized_keys' in given.files, ssh)
+        self.assertRegex(said.getvalue(), r'^pmu: ssh -p 2200 -i \S*ssh-key .*@127\.0\.0\.1\n$')
+
     def test_two_snapshots(self):
         """of two guests that are saved at the same time, both are whole, and one stays"""
         def cmd(command, uri=''):

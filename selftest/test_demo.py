@@ -110,6 +110,14 @@ class Command(unittest.TestCase):
             with self.assertRaisesRegex(ui.Fail, '^--report .*index.html: not a folder'):
                 self.demo({'arm': 0}, report=f'{path}/index.html')
 
+    def test_seen(self):
+        """what a guest prints is shown, and kept for the rules"""
+        seen = demo.Seen()
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            seen('one')
+            seen('two')
+        self.assertEqual((out.getvalue(), seen), ('one\ntwo\n', ['one', 'two']))
+
     def test_booted(self):
         """each guest is built before it boots, and a broken rule is a failure"""
         order = []

@@ -67,8 +67,11 @@ class Archive(Temporary):
         archive.add('/a/b/c/one', b'1')
         archive.add('a/b/two', b'2')
         archive.link('/a/d/three', 'x')
-        self.assertEqual([n for n, *_ in parse(archive.bytes())],
+        found = parse(archive.bytes())
+        self.assertEqual([n for n, *_ in found],
                          ['a', 'a/b', 'a/b/c', 'a/b/c/one', 'a/b/two', 'a/d', 'a/d/three'])
+        self.assertEqual({mode for _, mode, *_ in found if stat.S_ISDIR(mode)},
+                         {stat.S_IFDIR | 0o755})
 
     def test_merged(self):
         """/bin, /lib and so on are links, which a file below them in any archive keeps"""
@@ -209,6 +212,18 @@ class Script(Temporary):
             with self.assertRaisesRegex(ui.Fail, why) if why else contextlib.nullcontext():
                 guest.check_script(path, kernels.ARCHES['x86'])
 
+    def test_machines(self):
+        """each guest takes programs of its CPU, of 32 bits too where it has these"""
+        path, taken = self.top / 'program', {}
+        for machine in range(256):
+            path.write_bytes(b'\x7fELF' + bytes(14) + bytes([machine, 0]))
+            for name, arch in kernels.ARCHES.items():
+                with contextlib.suppress(ui.Fail):
+                    guest.check_script(path, arch)
+                    taken.setdefault(name, []).append(machine)
+        # As in elf.h
+        self.assertEqual(taken, {'arm': [40, 183], 'power': [21], 'x86': [3, 62]})
+
 
 class Initrd(Temporary):
     def test_aligned(self):
@@ -220,15 +235,21 @@ class Initrd(Temporary):
         arch = kernels.Arch('x', 'x', 'kernel', 'x', ())
         with mock.patch.multiple(ui, BUILD=self.top, LOGS=self.top / 'logs'), \
                 mock.patch.dict(guest.ARCHES, x=arch), \
+                mock.patch('guest.programs', lambda arch: [('tool', self.top / 'tool')]), \
                 mock.patch('guest.elf_needs', lambda path: (None, [])):
+            write(self.top, {'tool': 'tool'})
             for n in range(8):
                 text = os.urandom(20 + n)
                 write(self.top, {'guest/x/root/usr/bin/perf': text})
                 (self.top / 'guest/x/stamp').unlink(missing_ok=True)
                 kernel, initrd = guest.build('x')
                 self.assertEqual(initrd.stat().st_size % 4, 0)
-                names = dict((n, c) for n, _, c, _ in parse(initrd.read_bytes()))
+                found = parse(initrd.read_bytes())
+                names = dict((n, c) for n, _, c, _ in found)
                 self.assertEqual(names['usr/bin/perf'], text)
+                self.assertEqual(names['usr/bin/tool'], b'tool')
+                self.assertEqual({n for n, m, *_ in found if m == stat.S_IFREG | 0o755},
+                                 {'init', *(f'usr/bin/{n}' for n in ('busybox', 'perf', 'tool'))})
                 self.assertEqual(names['init'], (ui.ROOT / 'guest/init').read_bytes())
             before = initrd.stat().st_mtime_ns
             guest.build('x')

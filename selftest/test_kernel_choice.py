@@ -28,10 +28,11 @@ def headers():
             data[offset:offset + len(text)] = text
         return bytes(data)
     elf = (0, b'\x7fELF\x02\x01\x01')
+    bz = at((0, b'MZ'), (0x202, b'HdrS'))
     image = at((0, b'MZ'), (0x38, b'ARM\x64'))
     return {'image': image, 'image.gz': gzip.compress(image),
             'zboot': at((0, b'MZ'), (4, b'zimg')), 'ppc64le': at(elf, (18, b'\x15\0')),
-            'bzImage': at((0, b'MZ'), (0x202, b'HdrS')), 'x86 elf': at(elf, (18, b'\x3e\0')),
+            'bzImage': bz, 'bzImage.gz': gzip.compress(bz), 'x86 elf': at(elf, (18, b'\x3e\0')),
             'text': b'a text file\n' * 100, 'text.gz': gzip.compress(b'text' * 1000),
             'cut.gz': gzip.compress(image)[:20], 'short': b'\x7fELF', 'empty': b''}
 
