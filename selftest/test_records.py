@@ -62,17 +62,19 @@ class Records(unittest.TestCase):
 
     def test_part(self):
         """an offset and a number of records; what is left at the end is said"""
-        records = b''.join(struct.pack('<I', n) + bytes(0xbc) for n in range(1, 5))
+        # CID1 is shown in hexadecimal, the event and cycles in decimal.
+        records = b''.join(struct.pack('<I60xQ56xQ56x', 16 * n, 100, 200) for n in range(1, 5))
         args = ('--clusters', '1', '--counters', '1')
         rows = self.rows(b'\xa5' * 16 + records, *args, '--offset', '0xd0', '--records', '2')
-        self.assertEqual([(row['record'], row['cid1']) for row in rows], [('0', '2'), ('1', '3')])
+        self.assertEqual([(row['record'], row['cid1']) for row in rows], [('0', '32'), ('1', '48')])
         self.assertEqual(len(self.rows(records, *args, '--records', str(10 ** 9))), 4)
         done = self.project.pmu('records', self.dump(records + b'x' * 5), *args)
         self.assertEqual(done.returncode, 0)
         self.assertIn('5 bytes at the end', done.stderr)
         self.assertEqual([line.split() for line in done.stdout.splitlines()],
                          [['record', 'slot', 'cluster', 'core', 'cid1', 'cid2', 'event0', 'cycles'],
-                          *([str(n), '0', '0', '0', str(n + 1), '0', '0', '0'] for n in range(4))])
+                          *([str(n), '0', '0', '0', f'{n + 1}0', '0', '100', '200']
+                            for n in range(4))])
 
     def test_bad(self):
         """no file, none of a record, and numbers that no PMCU has: one line each"""
