@@ -125,8 +125,10 @@ class Runs(unittest.TestCase):
                 self.run_fuzzer('pmcu', 'pnor')
             finally:
                 waited.set()
-        for mark in marks:
-            self.assertFalse(os.path.exists(f'/proc/{mark.read_text().strip()}'))
+        left = [pid for mark in marks if os.path.exists(f'/proc/{(pid := int(mark.read_text()))}')]
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        self.assertEqual(left, [])
 
     def test_again(self):
         """a crash is printed with a command that does the same, for a device with qtest's commands"""
