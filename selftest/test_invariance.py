@@ -189,7 +189,7 @@ class Invariance(unittest.TestCase):
         def look(machine):
             machine.cmd('cont')
             end = CPUID_AT + 0x1000
-            wait_for(lambda: any(machine.memory(end, 4)), 'CPUID')
+            wait_for(lambda: any(machine.memory(end, 4)), 'CPUID', 300)
             return machine.memory(CPUID_AT, 0x1000)
 
         with tempfile.TemporaryDirectory() as folder:

@@ -57,7 +57,7 @@ class I386(unittest.TestCase):
                     [binary, '-L', binary.parent / 'pc-bios', '-accel', 'tcg', '-cpu', cpu,
                      '-display', 'none', '-nodefaults', '-m', '32M', '-icount', 'shift=1',
                      '-monitor', 'stdio'],
-                    input='stop\ninfo pmu\nquit\n', capture_output=True, text=True, timeout=60)
+                    input='stop\ninfo pmu\nquit\n', capture_output=True, text=True, timeout=300)
                 self.assertEqual(run.returncode, 0, run.stderr)
                 self.assertIn(wanted, run.stdout)
 
@@ -72,6 +72,6 @@ class I386(unittest.TestCase):
                     [binary, '-accel', 'tcg', '-cpu', f'Icelake-Server-v6,pmu=on,pmu-model={model}',
                      '-bios', image.name, '-display', 'none', '-nodefaults', '-m', '32M',
                      '-debugcon', 'stdio', '-device', 'isa-debug-exit,iobase=0x501'],
-                    capture_output=True, timeout=60)
+                    capture_output=True, timeout=300)
                 self.assertEqual(len(run.stdout), 4 * len(EVENTS), run.stderr)
                 self.assertEqual([*struct.unpack('<8I', run.stdout)], [*EVENTS.values()])
