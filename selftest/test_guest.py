@@ -270,6 +270,8 @@ class Initrd(Temporary):
 
     def test_compressed(self):
         """only a RAM disk that QEMU would not load is compressed, and its rest stays aligned"""
+        self.assertEqual({name: arch.most for name, arch in kernels.ARCHES.items()},
+                         {'arm': 0, 'power': 128 << 20, 'x86': 0})
         for most, compressed in (0, False), (3000, False), (2999, True):
             arch = kernels.Arch('x', 'x', 'kernel', 'x', (), most=most)
             with mock.patch.dict(guest.ARCHES, x=arch):

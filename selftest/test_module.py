@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -180,6 +181,80 @@ class Build(unittest.TestCase):
         for name, gcc, off in ('power', '12', True), ('power', '13', False), ('arm', '12', False):
             asked = self.build(kernel, 'new', name=name, gcc=gcc)[1]
             self.assertEqual('CONFIG_FUNCTION_TRACER=' in asked, off)
+
+
+class Archive:
+    """Stands in for debian.Apt; `asked` has the archives that are asked."""
+    depends = {f'linux-headers-{RELEASE}': ('linux-headers-6.12-common', 'linux-kbuild-6.12',
+                                            'linux-compiler'),
+               'linux-kbuild-6.12': ('libelf1', 'zlib1g', 'python3')}
+    asked, gone = [], False
+
+    def __init__(self, *names):
+        self.asked.append(names)
+
+    def dependencies(self, package, pattern):
+        return [name for name in self.depends[package] if re.fullmatch(pattern, name)]
+
+    def closure(self, *names):
+        return ['libc6', *names, 'perl-base']
+
+    def fetch(self, *names, what):
+        return [*names]
+
+    def fetch_version(self, version, *names, what):
+        if self.gone:
+            raise ui.Fail('404')
+        return [f'{name}={version}' for name in names]
+
+
+class Headers(unittest.TestCase):
+    def setUp(self):
+        temp = tempfile.TemporaryDirectory()
+        self.addCleanup(temp.cleanup)
+        self.top = pathlib.Path(temp.name)
+        write(self.top, {'k/kernel.from': f'trixie-backports {RELEASE} 6.12.9-1 '
+                                          f'linux-image-{RELEASE}'})
+        Archive.asked.clear()
+
+    def headers(self):
+        """(the folder for make, what was unpacked)"""
+        def unpacked(debs, folder):
+            found.extend(debs)
+            write(folder, {f'usr/src/linux-headers-{RELEASE}/Makefile':
+                           'include /usr/src/linux-headers-6.12-common/Makefile\n',
+                           'usr/lib/linux-kbuild-6.12/scripts/modpost': '\x7fELF',
+                           'lib64/ld-linux-x86-64.so.2': 'ld'})
+            (folder / 'usr/lib/linux-kbuild-6.12/scripts/modpost').chmod(0o755)
+
+        found = []
+        with mock.patch('debian.Apt', Archive), mock.patch('debian.unpacked', unpacked), \
+                mock.patch.multiple(ui, BUILD=self.top, LOGS=self.top):
+            return module.headers(guest.ARCHES['arm'], kernels.Kernel(
+                self.top / 'k/kernel', self.top / 'k')), found
+
+    def test_debian(self):
+        """headers refer to each other where they are; programs have a C library of their own"""
+        folder, debs = self.headers()
+        root = self.top / f'k/headers-{RELEASE}'
+        self.assertEqual(folder, root / f'usr/src/linux-headers-{RELEASE}')
+        self.assertEqual({*debs}, {
+            f'linux-headers-{RELEASE}=6.12.9-1', 'linux-headers-6.12-common=6.12.9-1',
+            'linux-kbuild-6.12', 'libc6', 'libelf1', 'zlib1g'})
+        self.assertEqual({*Archive.asked}, {('trixie-backports', 'arm64'), ('trixie', 'amd64'),
+                                            ('trixie-backports', 'amd64')})
+        self.assertEqual((folder / 'Makefile').read_text(), 'include $(dir $(lastword '
+                         '$(MAKEFILE_LIST)))../linux-headers-6.12-common/Makefile\n')
+        self.assertEqual((root / 'usr/lib64/ld-linux-x86-64.so.2').read_text(), 'ld')
+        self.assertIn('--library-path',
+                      (root / 'usr/lib/linux-kbuild-6.12/scripts/modpost').read_text())
+        self.assertEqual(self.headers(), (folder, []), 'unpacked once')
+
+    def test_gone(self):
+        """headers that the archive no longer has: the line says how to get a newer kernel"""
+        with mock.patch.object(Archive, 'gone', True), \
+                self.assertRaisesRegex(ui.Fail, f'^404; .*remove {self.top}/k, which fetches that'):
+            self.headers()
 
 
 class Load(unittest.TestCase):
