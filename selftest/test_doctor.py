@@ -76,6 +76,21 @@ class Doctor(unittest.TestCase):
                 [problem] = [problem for what, problem, _ in doctor.checks() if 'memory' in what]
             self.assertEqual(problem is None, good, problem)
 
+    def test_systems(self):
+        """only Debian 12 and 13 on x86_64 will do; of others, no packages are told"""
+        for name, version, machine, good in (
+                ('debian', '12', 'x86_64', True), ('debian', '13', 'x86_64', True),
+                ('debian', '11', 'x86_64', False), ('other', '12', 'x86_64', False),
+                ('debian', '13', 'aarch64', False), (None, '', 'x86_64', False)):
+            told = {'ID': name, 'VERSION_ID': version, 'PRETTY_NAME': 'X'}
+            release = mock.Mock(return_value=told, side_effect=None if name else OSError)
+            with mock.patch.dict(os.environ, PMU_MISSING=''), mock.patch.multiple(
+                    doctor.platform, freedesktop_os_release=release, machine=lambda: machine):
+                system, *rest = doctor.checks()
+            self.assertEqual(system[:2], (f'system: {"X" if name else "unknown"} ({machine})',
+                                          None if good else 'not Debian 12 or 13 on x86_64'))
+            self.assertEqual('packages' in [what for what, _, _ in rest], good)
+
     def test_room(self):
         """two folders on one disk need the room of both"""
         folders = self.project.top / 'a', self.project.top / 'b'

@@ -216,6 +216,7 @@ class Verify(Prepared):
         told = {rule: '\n'.join(note[4:] for note in notes if note[:2] == '# ')
                 for rule, *notes in map(str.splitlines, parts)}
         self.assertTrue(all(told[rule] for rule in broken), told)
+        self.assertEqual([rule for rule in told if f'{rule}:\n' in done.stderr], list(broken))
         self.assertEqual({case.name: case.text for case in cases}, told)
         self.assertEqual(done.returncode, 1 if broken else 0, done.stdout + done.stderr)
         self.assertEqual(len(re.findall(r'(?m)^(?:not )?ok ', done.stdout)),
