@@ -268,7 +268,7 @@ def run(opt, echo=show, typed=False, limit=0, drop=b''):
                         echo(line[:match.start()].decode(errors='replace'))
                     complete = given.collect()      # whatever the script's status
                     return int(match[1]) or int(not complete)
-                # A script may print that, too. After a panic QEMU ends, unless --append has it wait.
+                # A script may print that, too. After a panic, QEMU ends, but with panic=0 it waits.
                 panic = panic or re.search(PANIC, line)
                 if panic:
                     console.deadline = time.monotonic() + SILENT

@@ -13,7 +13,10 @@ ROOM = {ui.BUILD: 6, ui.CACHE: 2}       # GB that a complete build and its downl
 
 def checks():
     """Yield (what, problem or None, what to do)."""
-    system = platform.freedesktop_os_release()
+    try:
+        system = platform.freedesktop_os_release()
+    except OSError:
+        system = {'PRETTY_NAME': 'unknown'}
     good = system.get('ID') == 'debian' and system.get('VERSION_ID') in ('12', '13') and \
         platform.machine() == 'x86_64'
     yield f'system: {system["PRETTY_NAME"]} ({platform.machine()})', \

@@ -18,6 +18,7 @@ import boot
 import exchange
 import fixtures
 import functional
+import guest
 import kernels
 import snapshot
 import ui
@@ -439,8 +440,8 @@ class Inside(unittest.TestCase):
                                               'virtio-net-pci,netdev=net,romfile='])
                 setup = pathlib.Path(given.files['/pmu/setup']).read_text()
                 self.assertIn('insmod /pmu/modules/virtio_net.ko', setup)
-                self.assertIn('10.0.2.15/24', setup)
-                self.assertEqual('dropbear' in setup, ssh)
+                self.assertIn(f'sh /pmu/net {"ssh" * ssh} || exit 1\n', setup)
+                self.assertEqual(given.files['/pmu/net'], guest.SOURCES / 'net.sh')
                 self.assertEqual('/root/.ssh/authorized_keys' in given.files, ssh)
         self.assertRegex(said.getvalue(), r'^pmu: ssh -p 2200 -i \S*ssh-key .*@127\.0\.0\.1\n$')
 

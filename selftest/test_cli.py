@@ -14,6 +14,7 @@ from arguments import at_path, parser
 from fixtures import ROOT, TreeTest, finish, one_line, write
 
 STUB = '#!/bin/sh\necho "$0 $*" >> "$CALLS"\n'
+GONE = 'pmu: error: none: No such file or directory; put that right and run it again'
 
 
 class Arguments(unittest.TestCase):
@@ -233,7 +234,7 @@ class Packages(unittest.TestCase):
         """where all is there, nothing is installed, and the command runs"""
         done, calls = self.pmu('records', 'none', '--clusters', '1', '--counters', '1')
         self.assertEqual((done.returncode, calls), (1, []), done.stderr)
-        self.assertEqual(done.stderr, 'pmu: error: none: No such file or directory\n')
+        self.assertEqual(done.stderr, f'{GONE}\n')
 
     def test_lacking(self):
         """what is missing is installed, by sudo if need be, and then the command runs"""
@@ -244,7 +245,7 @@ class Packages(unittest.TestCase):
                                      'apt-get -q -y --no-install-recommends install bison'])
             first, *_, last = done.stderr.splitlines()
             self.assertEqual(first, 'pmu: installing Debian packages: bison')
-            self.assertEqual(last, 'pmu: error: none: No such file or directory')
+            self.assertEqual(last, GONE)
             self.assertEqual([*self.top.glob('*.log')], [])
 
     def test_failures(self):
