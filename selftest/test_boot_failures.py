@@ -22,15 +22,17 @@ class Failures(unittest.TestCase):
         return errors[0], done.stderr
 
     def test_panic(self):
-        """a kernel panic is reported with its text"""
+        """a kernel panic is reported with its text, after the last console lines"""
         error, text = self.fails('--append', 'rdinit=/none')
         self.assertIn('Kernel panic', error)
+        self.assertRegex(text, '(?m)^console: .*Kernel panic')
         self.assertRegex(error, r'boot-arm(-\d+)?\.log')       # -2 beside another guest
 
     def test_hang(self):
         """a kernel that hangs ends at the deadline, with the last console lines"""
         error, text = self.fails('--append', 'rdinit=/bin/sleep loglevel=7 -- 1000', '--timeout', '0.5')
         self.assertIn('no user space after', error)
+        self.assertRegex(text, '(?m)^console: ')
 
     def test_bad_qemu_option(self):
         """QEMU's own complaint is passed on"""

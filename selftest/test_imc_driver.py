@@ -2,7 +2,6 @@
 """The sample driver of the nest, guest/drivers/nest_imc, and the page that shows how to use it."""
 
 import re
-import sys
 import tempfile
 import unittest
 
@@ -59,8 +58,8 @@ def hear(line):
     if match := re.fullmatch('wrap ([0-9a-f]{16})', line):
         line = f'set nest-add@0=MCS01*128B_RD*PORT01={(1 << 64) - 100 - int(match[1], 16)}'
     if line.startswith('set '):
-        print(functional.pmu('set', '--guest', functional.in_guest.options.guest, line[4:]).stderr,
-              end='', file=sys.stderr)
+        done = functional.pmu('set', '--guest', functional.in_guest.options.guest, line[4:])
+        assert done.returncode == 0, f'{line}: {done.stderr}'
 
 
 class Driver(functional.OneGuest):

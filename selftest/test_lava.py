@@ -25,7 +25,7 @@ class Lava(unittest.TestCase):
             done = subprocess.run(['lava-run', '--job-id', '1', '--output-dir', folder / 'out',
                                    '--device', folder / 'lava-device.yaml',
                                    folder / 'lava-job.yaml'],
-                                  capture_output=True, text=True, timeout=500)
+                                  capture_output=True, text=True, timeout=1500)
         return dict(re.findall(r'"lvl": "results".*"case": "([^"]*)".*"result": "(\w+)"',
                                done.stdout + done.stderr))
 

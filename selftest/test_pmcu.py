@@ -28,6 +28,7 @@ def sleepers(seconds, samples, period_ms):
         sleep 0.5
         echo save
         sleep 1
+        kill -0 $pid || exit 7          # it samples from "save" to here
         echo load
         wait $pids
         wait $pid; status=$?

@@ -3,7 +3,6 @@
 
 import re
 import statistics
-import sys
 import unittest
 from dataclasses import dataclass
 
@@ -518,7 +517,7 @@ class Faults(Checks):
         def hear(line):
             if line.startswith('set '):
                 done = functional.pmu('set', '--guest', functional.in_guest.options.guest, line[4:])
-                print(done.stderr, end='', file=sys.stderr)
+                self.assertEqual(done.returncode, 0, f'{line}: {done.stderr}')
                 functional.answer()
 
         wait = functional.WAIT_FOR_ANSWER
