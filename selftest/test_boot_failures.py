@@ -29,10 +29,9 @@ class Failures(unittest.TestCase):
         self.assertRegex(error, r'boot-arm(-\d+)?\.log')       # -2 beside another guest
 
     def test_hang(self):
-        """a kernel that hangs ends at the deadline, with the last console lines"""
-        error, text = self.fails('--append', 'rdinit=/bin/sleep loglevel=7 -- 1000', '--timeout', '0.5')
+        """a kernel that hangs ends at the deadline"""
+        error, _ = self.fails('--append', 'rdinit=/bin/sleep loglevel=7 -- 1000', '--timeout', '0.5')
         self.assertIn('no user space after', error)
-        self.assertRegex(text, '(?m)^console: ')
 
     def test_bad_qemu_option(self):
         """QEMU's own complaint is passed on"""
