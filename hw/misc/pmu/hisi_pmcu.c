@@ -313,9 +313,11 @@ static void hisi_pmcu_release_counts(HisiPmcuState *s)
 
 /*
  * Stop the counters of all CPUs at the same time, and build the record in
- * s->record. A slot whose CPU was not on for the whole window is 0.
+ * s->record. A slot whose CPU was not on for the whole window is 0. A record
+ * that the caller drops (@store is false) gets no synthetic values: the trace
+ * must not show values that are nowhere in memory.
  */
-static void hisi_pmcu_stop_and_read(HisiPmcuState *s)
+static void hisi_pmcu_stop_and_read(HisiPmcuState *s, bool store)
 {
     int64_t now = hisi_pmcu_hold_counts(s);
     unsigned nr_pmu = s->pmu.nr_counters;
@@ -331,7 +333,7 @@ static void hisi_pmcu_stop_and_read(HisiPmcuState *s)
             !arm_pmu_ext_stop(s->cpu[slot], &s->pmu, now, &sample)) {
             continue;
         }
-        if (s->run_synthetic) {
+        if (store && s->run_synthetic) {
             hisi_pmcu_add_synthetic(s, slot, sample.events);
         }
         stl_le_p(s->record + hisi_pmcu_cid1_offset(slot),
@@ -499,16 +501,32 @@ static void hisi_pmcu_complete(HisiPmcuState *s)
     }
 }
 
+/* Can the next record be stored? If not, return the error that ends the run. */
+static unsigned hisi_pmcu_store_error(HisiPmcuState *s, uint32_t size)
+{
+    if (s->run.kill_base - s->run.store < size) {
+        return HISI_PMCU_ERR_KILL;
+    }
+    if (s->faults.dma_write == s->stored + 1) {
+        hisi_pmcu_fault(s, "dma-write");
+        return HISI_PMCU_ERR_DMA_WRITE;
+    }
+    /* Check the whole range, so that no record is left half written. */
+    return hisi_pmcu_is_ram(s, s->run.store, size) ? HISI_PMCU_ERR_NONE :
+                                                     HISI_PMCU_ERR_DMA_WRITE;
+}
+
 /* The end of a counting window */
 static void hisi_pmcu_window(HisiPmcuState *s)
 {
     HisiPmcuRun *run = &s->run;
     uint32_t size = hisi_pmcu_record_size(s->nr_slots, hisi_pmcu_nr_pmu(run),
                                           run->comp);
+    unsigned error = hisi_pmcu_store_error(s, size);
 
-    hisi_pmcu_stop_and_read(s);
+    hisi_pmcu_stop_and_read(s, error == HISI_PMCU_ERR_NONE);
 
-    if (run->kill_base - run->store < size) {
+    if (error == HISI_PMCU_ERR_KILL) {
         trace_hisi_pmcu_kill(s->die, run->store, size, run->kill_base);
         qemu_log_mask(LOG_GUEST_ERROR,
                       "hisi_pmcu die %u: record of %" PRIu32 " bytes at 0x%"
@@ -519,13 +537,7 @@ static void hisi_pmcu_window(HisiPmcuState *s)
         return;
     }
 
-    if (s->faults.dma_write == s->stored + 1) {
-        hisi_pmcu_fault(s, "dma-write");
-        hisi_pmcu_dma_error(s, HISI_PMCU_ERR_DMA_WRITE, run->store, size);
-        return;
-    }
-    /* Check the range first, so that no record is left half written. */
-    if (!hisi_pmcu_is_ram(s, run->store, size) ||
+    if (error == HISI_PMCU_ERR_DMA_WRITE ||
         dma_memory_write(&s->dma_as, run->store, s->record, size,
                          hisi_pmcu_dma_attrs)) {
         hisi_pmcu_dma_error(s, HISI_PMCU_ERR_DMA_WRITE, run->store, size);
@@ -619,7 +631,7 @@ static void hisi_pmcu_break(HisiPmcuState *s)
     trace_hisi_pmcu_break(s->die, s->state, s->stored);
     timer_del(&s->timer);
     if (s->state == HISI_PMCU_COUNT) {
-        hisi_pmcu_stop_and_read(s);
+        hisi_pmcu_stop_and_read(s, false);
         hisi_pmcu_end_run(s);
     }
     s->state = HISI_PMCU_IDLE;

@@ -69,6 +69,27 @@ void pmcu_quit(Pmcu *p)
     qtest_quit(p->qts);
 }
 
+Pmcu pmcu_init_log(const char *args, char **log)
+{
+    g_autofree char *all = NULL;
+    int fd = g_file_open_tmp("hisi_pmcu-XXXXXX", log, NULL);
+
+    g_assert(fd >= 0);
+    close(fd);
+    all = g_strdup_printf("%s -D %s", args, *log);
+    return pmcu_init(all);
+}
+
+char *pmcu_quit_log(Pmcu *p, const char *log)
+{
+    char *text;
+
+    pmcu_quit(p);
+    g_assert(g_file_get_contents(log, &text, NULL, NULL));
+    unlink(log);
+    return text;
+}
+
 void pmcu_step(const Pmcu *p, int64_t ns)
 {
     qtest_clock_step(p->qts, ns);

@@ -43,6 +43,12 @@ Pmcu pmcu_init_irq(const char *args);
 
 void pmcu_quit(Pmcu *p);
 
+/* A machine that writes what @args ask for to a new file, *@log */
+Pmcu pmcu_init_log(const char *args, char **log);
+
+/* End such a machine; returns the contents of the file, which is removed. */
+char *pmcu_quit_log(Pmcu *p, const char *log);
+
 void pmcu_step(const Pmcu *p, int64_t ns);
 
 void assert_canary(const Pmcu *p, uint64_t addr, size_t len);

@@ -184,6 +184,61 @@ static void test_synthetic_too_long(void)
     pmcu_quit(&p);
 }
 
+/* The trace has the synthetic values that are in memory, and no others. */
+static void test_synthetic_trace(void)
+{
+    g_autofree char *log = NULL;
+    g_autofree char *text = NULL;
+    PmcuRun run = {
+        PMCU_RUN_DEFAULT, .ev_len = 4, .nr_pmu = 2,
+        .kill_base = STORE_BASE + 0x100,
+    };
+    Pmcu p = pmcu_init_log("-smp 2 -trace hisi_pmcu_synthetic -global hisi-"
+                           "pmcu.synthetic-events=0x11=hash,0x16=rate:3", &log);
+
+    for (int i = 0; i < 4; i++) {
+        qtest_writel(p.qts, EVENT_BASE + 4 * i,
+                     i % 2 ? EV_L2D_CACHE : EV_CPU_CYCLES);
+    }
+    /* The second record passes KILL_BASE. */
+    pmcu_start(&p, &run);
+    pmcu_step(&p, 2 * MS);
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==,
+                    1 << 16 | HISI_PMCU_ERR_KILL << 8);
+    /* It cannot be written. */
+    run.kill_base = STORE_BASE + 0x1000;
+    run.wait_cnt = 2 * MS_TICKS;
+    g_assert_true(set_property(&p, PMCU_PATH, "faults", "dma-write:1"));
+    pmcu_start(&p, &run);
+    pmcu_step(&p, 4 * MS);
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==,
+                    1 << 16 | HISI_PMCU_ERR_DMA_WRITE << 8);
+    g_assert_true(set_property(&p, PMCU_PATH, "faults", ""));
+    /* A break takes it away. */
+    run.wait_cnt = 3 * MS_TICKS;
+    pmcu_start(&p, &run);
+    pmcu_step(&p, 5 * MS);
+    pmcu_break(&p);
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==, 1 << 16);
+    /* And one whose first record has no RAM */
+    run.store_base = UNMAPPED;
+    run.kill_base = UNMAPPED + 0x1000;
+    pmcu_start(&p, &run);
+    pmcu_step(&p, 3 * MS);
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==,
+                    HISI_PMCU_ERR_DMA_WRITE << 8);
+
+    text = pmcu_quit_log(&p, log);
+    /* CPU 0 is on, and counts cycles by itself. */
+    g_assert_cmpstr(text, ==,
+        "hisi_pmcu_synthetic die 0 slot 0 record 0 event 0x0016 synthetic "
+        "value 3000\n"
+        "hisi_pmcu_synthetic die 0 slot 0 record 0 event 0x0016 synthetic "
+        "value 6000\n"
+        "hisi_pmcu_synthetic die 0 slot 0 record 0 event 0x0016 synthetic "
+        "value 9000\n");
+}
+
 /* tests/unit/test-pmu-synthetic.c has all of the grammar. */
 static void test_synthetic_grammar(void)
 {
@@ -207,6 +262,7 @@ void add_synthetic_tests(void)
     qtest_add_func("hisi_pmcu/synthetic/set-at-run-time", test_synthetic_set);
     qtest_add_func("hisi_pmcu/synthetic/compatibility-mode",
                    test_synthetic_comp);
+    qtest_add_func("hisi_pmcu/synthetic/trace", test_synthetic_trace);
     qtest_add_func("hisi_pmcu/synthetic/grammar", test_synthetic_grammar);
     qtest_add_func("hisi_pmcu/synthetic/longest", test_synthetic_longest);
     qtest_add_func("hisi_pmcu/synthetic/too-long", test_synthetic_too_long);
