@@ -266,6 +266,22 @@ static void test_most(void)
     g_assert_null(pmu_synthetic_parse(list->str, &plain, NULL));
 }
 
+/* An event, or a range of them, has at most 1024 bytes. */
+static void test_longest_event(void)
+{
+    for (int length = 1024; length <= 1025; length++) {
+        g_autofree char *list = g_strdup_printf("%0*d@2=const:9", length, 5);
+        PmuSyntheticSample sample = { .event = 5, .unit = 2 };
+        PmuSynthetic *ps = parse(&plain, list);
+        uint64_t value = 0;
+
+        g_assert_true((ps != NULL) == (length == 1024));
+        g_assert_true(pmu_synthetic_value(ps, &sample, &value) == (ps != NULL));
+        g_assert_cmpint(value, ==, ps ? 9 : 0);
+        pmu_synthetic_unref(ps);
+    }
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
@@ -275,5 +291,6 @@ int main(int argc, char **argv)
     g_test_add_func("/pmu-synthetic/noise", test_noise);
     g_test_add_func("/pmu-synthetic/overlap", test_overlap);
     g_test_add_func("/pmu-synthetic/most-entries", test_most);
+    g_test_add_func("/pmu-synthetic/longest-event", test_longest_event);
     return g_test_run();
 }

@@ -374,6 +374,42 @@ static char *start_messages(const char *args)
 }
 
 /*
+ * Before the machine is created, pmcu can be set until set-numa-node asks for
+ * the list of CPUs: it has their MPIDRs, which pmcu changes.
+ */
+static void test_machine_preconfig(void)
+{
+    for (int on = 0; on < 2; on++) {
+        QTestState *qts = qtest_init("-M virt,gic-version=3 -cpu max -m 16M "
+                                     "-object memory-backend-ram,id=ram,"
+                                     "size=16M -nic none -preconfig");
+        QDict *rsp;
+
+        if (on) {
+            qtest_qom_set_bool(qts, "/machine", "pmcu", true);
+        }
+        qtest_qmp_assert_success(qts, "{'execute': 'set-numa-node', "
+            "'arguments': {'type': 'node', 'nodeid': 0, 'memdev': 'ram'}}");
+        qtest_qmp_assert_success(qts, "{'execute': 'set-numa-node', "
+            "'arguments': {'type': 'cpu', 'node-id': 0, 'core-id': 0}}");
+        rsp = qtest_qmp(qts, "{'execute': 'qom-set', 'arguments': {"
+                        "'path': '/machine', 'property': 'pmcu', 'value': %i}}",
+                        !on);
+        g_assert_true(qdict_haskey(rsp, "error"));
+        g_assert_cmpstr(qdict_get_str(qdict_get_qdict(rsp, "error"), "desc"),
+                        ==,
+                        "pmcu cannot be set after the list of CPUs was made");
+        qobject_unref(rsp);
+
+        qtest_qmp_assert_success(qts, "{'execute': 'x-exit-preconfig'}");
+        g_assert_cmpint(qtest_qom_get_bool(qts, "/machine", "pmcu"), ==, on);
+        qtest_writel(qts, PMCU_BASE + A_WAIT_CNT, 1);
+        g_assert_cmphex(qtest_readl(qts, PMCU_BASE + A_WAIT_CNT), ==, on);
+        qtest_quit(qts);
+    }
+}
+
+/*
  * Machine types before virt-6.2 make a socket, and so a die, of each CPU:
  * QEMU warns unless the user asked for that.
  */
@@ -450,6 +486,8 @@ void add_machine_tests(void)
     qtest_add_func("hisi_pmcu/machine/constraints", test_machine_constraints);
     qtest_add_func("hisi_pmcu/machine/info-qtree", test_machine_qtree);
     qtest_add_func("hisi_pmcu/machine/set-at-run-time", test_machine_late);
+    qtest_add_func("hisi_pmcu/machine/set-before-creation",
+                   test_machine_preconfig);
     qtest_add_func("hisi_pmcu/machine/old-types", test_machine_old_types);
     qtest_add_func("hisi_pmcu/machine/el2", test_machine_el2);
 }
