@@ -169,24 +169,20 @@ static void test_fault_done(void)
     pmcu_quit(&p);
 }
 
-/* Each fault, and what follows from it, is in the log. */
+/* Each fault, and what follows from it, is in the log and in the trace. */
 static void test_fault_log(void)
 {
     g_autofree char *log = NULL;
-    g_autofree char *args = NULL;
     g_autofree char *text = NULL;
     static const char *const lists[] = {
         "refuse:2", "dma-read:1", "dma-write:0", "lose-done", "repeat-done",
         "delay-done:1000", "stay-busy",
     };
-    int fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &log, NULL);
     PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 2 };
-    Pmcu p;
+    Pmcu p = pmcu_init_log("-d guest_errors -trace hisi_pmcu_fault "
+                           "-trace hisi_pmcu_reject "
+                           "-trace hisi_pmcu_dma_error", &log);
 
-    g_assert(fd >= 0);
-    close(fd);
-    args = g_strdup_printf("-d guest_errors -D %s", log);
-    p = pmcu_init_irq(args);
     for (int i = 0; i < ARRAY_SIZE(lists); i++) {
         set_faults(&p, lists[i]);
         pmcu_start(&p, &run);
@@ -195,22 +191,92 @@ static void test_fault_log(void)
         pmcu_break(&p);
         pmcu_write(&p, A_INT_CLR, DONE | BRK);
     }
-    pmcu_quit(&p);
-
-    g_assert(g_file_get_contents(log, &text, NULL, NULL));
-    unlink(log);
+    text = pmcu_quit_log(&p, log);
     g_assert_cmpstr(text, ==,
+        "hisi_pmcu_fault die 0 refuse at record 0\n"
+        "hisi_pmcu_reject die 0 error 2: fault on demand: refuse\n"
         "hisi_pmcu die 0: trigger refused: fault on demand: refuse\n"
+        "hisi_pmcu_fault die 0 dma-read at record 1\n"
         "hisi_pmcu die 0: fault on demand: dma-read at record 1\n"
+        "hisi_pmcu_dma_error die 0 read at 0x40100004 length 4 bytes\n"
         "hisi_pmcu die 0: DMA read of 4 bytes at 0x40100004 failed, "
         "run stopped\n"
+        "hisi_pmcu_fault die 0 dma-write at record 0\n"
         "hisi_pmcu die 0: fault on demand: dma-write at record 0\n"
+        "hisi_pmcu_dma_error die 0 write at 0x40200000 length 192 bytes\n"
         "hisi_pmcu die 0: DMA write of 192 bytes at 0x40200000 failed, "
         "run stopped\n"
+        "hisi_pmcu_fault die 0 lose-done at record 2\n"
         "hisi_pmcu die 0: fault on demand: lose-done at record 2\n"
+        "hisi_pmcu_fault die 0 repeat-done at record 2\n"
         "hisi_pmcu die 0: fault on demand: repeat-done at record 2\n"
+        "hisi_pmcu_fault die 0 delay-done at record 2\n"
         "hisi_pmcu die 0: fault on demand: delay-done at record 2\n"
+        "hisi_pmcu_fault die 0 stay-busy at record 2\n"
         "hisi_pmcu die 0: fault on demand: stay-busy at record 2\n");
+}
+
+/* The trace of runs: what starts and ends them, and each record */
+static void test_trace(void)
+{
+    g_autofree char *log = NULL;
+    g_autofree char *text = NULL;
+    PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 2, .nr_loop = 2, .nr_pmu = 2 };
+    Pmcu p = pmcu_init_log("-trace hisi_pmcu_trigger -trace hisi_pmcu_reject "
+                           "-trace hisi_pmcu_start -trace hisi_pmcu_store "
+                           "-trace hisi_pmcu_done -trace hisi_pmcu_hold "
+                           "-trace hisi_pmcu_break -trace hisi_pmcu_kill "
+                           "-trace hisi_pmcu_dma_error", &log);
+
+    pmcu_trigger(&p);
+    pmcu_start(&p, &run);
+    pmcu_step(&p, 2 * MS);
+    run.nr_loop = 1;
+    run.wait_cnt = 0;
+    pmcu_start(&p, &run);       /* DONE of the first run is not cleared */
+    pmcu_step(&p, 20);
+    pmcu_trigger(&p);
+    pmcu_break(&p);
+    run.comp = true;
+    run.kill_base = STORE_BASE + 8;
+    pmcu_start(&p, &run);
+    pmcu_step(&p, 20);
+    run.store_base = UNMAPPED;
+    run.kill_base = UNMAPPED + 0x1000;
+    pmcu_start(&p, &run);
+    pmcu_step(&p, 20);
+
+    text = pmcu_quit_log(&p, log);
+    g_assert_cmpstr(text, ==,
+        "hisi_pmcu_reject die 0 error 2: NR_PMU out of range\n"
+        "hisi_pmcu_trigger die 0 EV_LEN 2 NR_LOOP 2 NR_PMU 2 COMP 0 window "
+        "1000000 ns events 0x40100000 store 0x40200000 kill 0x40300000\n"
+        "hisi_pmcu_start die 0 loop 0 event 0 window 1000000 ns from 0 ns\n"
+        "hisi_pmcu_store die 0 record at 0x40200000 length 256 bytes at "
+        "1000000 ns\n"
+        "hisi_pmcu_start die 0 loop 1 event 0 window 1000000 ns from "
+        "1000000 ns\n"
+        "hisi_pmcu_store die 0 record at 0x40200100 length 256 bytes at "
+        "2000000 ns\n"
+        "hisi_pmcu_done die 0 records 2\n"
+        "hisi_pmcu_trigger die 0 EV_LEN 2 NR_LOOP 1 NR_PMU 2 COMP 0 window "
+        "20 ns events 0x40100000 store 0x40200000 kill 0x40300000\n"
+        "hisi_pmcu_start die 0 loop 0 event 0 window 20 ns from 2000000 ns\n"
+        "hisi_pmcu_store die 0 record at 0x40200000 length 256 bytes at "
+        "2000020 ns\n"
+        "hisi_pmcu_done die 0 records 1\n"
+        "hisi_pmcu_hold die 0 DONE not cleared yet\n"
+        "hisi_pmcu_reject die 0 error 1: busy\n"
+        "hisi_pmcu_break die 0 state 6 records 1\n"
+        "hisi_pmcu_trigger die 0 EV_LEN 2 NR_LOOP 1 NR_PMU 2 COMP 1 window "
+        "20 ns events 0x40100000 store 0x40200000 kill 0x40200008\n"
+        "hisi_pmcu_start die 0 loop 0 event 0 window 20 ns from 2000020 ns\n"
+        "hisi_pmcu_kill die 0 record at 0x40200000 length 192 bytes passes "
+        "0x40200008\n"
+        "hisi_pmcu_trigger die 0 EV_LEN 2 NR_LOOP 1 NR_PMU 2 COMP 1 window "
+        "20 ns events 0x40100000 store 0xf800000 kill 0xf801000\n"
+        "hisi_pmcu_start die 0 loop 0 event 0 window 20 ns from 2000040 ns\n"
+        "hisi_pmcu_dma_error die 0 write at 0xf800000 length 192 bytes\n");
 }
 
 /* No fault changes what is in records. */
@@ -359,6 +425,16 @@ static void test_properties(void)
                     "'/machine', 'property': 'pmcu', 'value': false}}");
     g_assert_true(qdict_haskey(rsp, "error"));
     qobject_unref(rsp);
+
+    /* Compatibility mode uses counters from 3 on */
+    pmcu_write(&p, A_INT_CLR, DONE);
+    run.comp = true;
+    pmcu_run(&p, &run);
+    assert_property(&p, "run", "loop 2 of 2, event 0 of 6, 3 counters from 3 "
+                    "on, windows of 1000000 ns, events at 0x40100000, next "
+                    "record at 0x40200400, kill base 0x40300000");
+    qtest_system_reset(p.qts);
+    assert_property(&p, "run", "none since reset");
     pmcu_quit(&p);
 }
 
@@ -372,4 +448,5 @@ void add_faults_tests(void)
     qtest_add_func("hisi_pmcu/fault/migrate", test_fault_migrate);
     qtest_add_func("hisi_pmcu/fault/grammar", test_fault_grammar);
     qtest_add_func("hisi_pmcu/properties", test_properties);
+    qtest_add_func("hisi_pmcu/trace", test_trace);
 }

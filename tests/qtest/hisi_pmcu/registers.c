@@ -115,31 +115,26 @@ static void test_reg_access_size(void)
 static void test_reg_guest_errors(void)
 {
     g_autofree char *log = NULL;
-    g_autofree char *args = NULL;
     g_autofree char *text = NULL;
-    int fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &log, NULL);
-    Pmcu p;
+    Pmcu p = pmcu_init_log("-d guest_errors", &log);
 
-    g_assert(fd >= 0);
-    close(fd);
-    args = g_strdup_printf("-d guest_errors -D %s", log);
-    p = pmcu_init(args);
     pmcu_read(&p, 0x024);
     pmcu_write(&p, 0x040, 0);
+    pmcu_write(&p, A_FSM_STATUS, 0);
     pmcu_write(&p, A_INT_STAT, 0);
     pmcu_write(&p, A_FSM_CFG, 0xfff00000);
     pmcu_trigger(&p);
     /* None for these */
-    pmcu_read(&p, A_INT_CLR);
+    for (int i = 0; i < ARRAY_SIZE(action_regs); i++) {
+        pmcu_read(&p, action_regs[i]);
+    }
     pmcu_write(&p, A_PMCR, PMCR_DRIVER);
     pmcu_break(&p);
-    pmcu_quit(&p);
-
-    g_assert(g_file_get_contents(log, &text, NULL, NULL));
-    unlink(log);
+    text = pmcu_quit_log(&p, log);
     g_assert_cmpstr(text, ==,
         "hisi_pmcu die 0: bad read offset 0x24\n"
         "hisi_pmcu die 0: bad write offset 0x40\n"
+        "hisi_pmcu die 0: write to read-only register FSM_STATUS\n"
         "hisi_pmcu die 0: write to read-only register INT_STAT\n"
         "hisi_pmcu die 0: reserved bits of FSM_CFG ignored in 0xfff00000\n"
         "hisi_pmcu die 0: trigger refused: NR_PMU out of range\n");
@@ -149,17 +144,11 @@ static void test_reg_guest_errors(void)
 static void test_reg_trace(void)
 {
     g_autofree char *log = NULL;
-    g_autofree char *args = NULL;
     g_autofree char *text = NULL;
     g_autoptr(GString) expected = g_string_new("");
-    int fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &log, NULL);
-    Pmcu p;
+    Pmcu p = pmcu_init_log("-smp 2,sockets=2 -trace hisi_pmcu_read "
+                           "-trace hisi_pmcu_write", &log);
 
-    g_assert(fd >= 0);
-    close(fd);
-    args = g_strdup_printf("-smp 2,sockets=2 -trace hisi_pmcu_read "
-                           "-trace hisi_pmcu_write -D %s", log);
-    p = pmcu_init(args);
     for (unsigned die = 0; die < 2; die++) {
         for (int i = 0; i < ARRAY_SIZE(regs); i++) {
             pmcu_write(&p, regs[i].driver, 0);
@@ -174,10 +163,7 @@ static void test_reg_trace(void)
         }
         p.base += HISI_PMCU_MMIO_SIZE;
     }
-    pmcu_quit(&p);
-
-    g_assert(g_file_get_contents(log, &text, NULL, NULL));
-    unlink(log);
+    text = pmcu_quit_log(&p, log);
     g_assert_cmpstr(text, ==, expected->str);
 }
 
