@@ -73,6 +73,52 @@ static void test_reset_phases(void)
     pmcu_quit(&p);
 }
 
+/*
+ * The configuration that a trigger has copied migrates: what the registers say
+ * later is for the next run. With FILTER_P, the cycle counter stands still.
+ */
+static void test_migrate_latched(void)
+{
+    static const PmcuRun runs[] = {
+        { PMCU_RUN_DEFAULT, .ev_len = 4, .pmccfiltr = FILTER_P },
+        { PMCU_RUN_DEFAULT, .ev_len = 4, .comp = true },
+    };
+    const char *args = "-m 16M";
+
+    for (int i = 0; i < ARRAY_SIZE(runs); i++) {
+        unsigned size = runs[i].comp ? 0x80 : 0xc0;
+        PmcuRun other = {
+            .comp = !runs[i].comp, .event_base = RAM_BASE,
+        };
+        Pmcu p = pmcu_init_irq(args);
+        g_autofree char *file = NULL;
+
+        /* A run without COMP leaves PMCR.E set */
+        pmcu_run(&p, &(PmcuRun) { PMCU_RUN_DEFAULT });
+        qtest_memset(p.qts, STORE_BASE, CANARY, 0x1000);
+        pmcu_start(&p, &runs[i]);
+        pmcu_step(&p, MS / 2);
+        pmcu_program(&p, &other);
+        file = pmcu_save(p.qts);
+        pmcu_quit(&p);
+
+        g_assert_true(migrate_from_file(&p, args, file, MS + MS / 2));
+        unlink(file);
+        pmcu_step(&p, 4 * MS);
+        assert_int(&p, DONE);
+        for (int r = 0; r < 4; r++) {
+            uint64_t at = STORE_BASE + size * r;
+
+            g_assert_cmpint(qtest_readq(p.qts, at + 0x40), ==, MS);
+            if (!runs[i].comp) {
+                g_assert_cmpint(qtest_readq(p.qts, at + 0x80), ==, 0);
+            }
+        }
+        assert_canary(&p, STORE_BASE + 4 * size, 0x100);
+        pmcu_quit(&p);
+    }
+}
+
 static void test_migrate_count(void)
 {
     const char *args = "-m 64M -smp 4,clusters=2,cores=2";
@@ -303,6 +349,7 @@ static void test_migrate_hostile(void)
     static const struct {
         unsigned word;
         uint32_t value;
+        bool idle;              /* in a stream whose PMCU is idle */
     } bad[] = {
         { S_SCCL_ID, 1 },
         { S_NR_CLUSTER, 3 },
@@ -324,6 +371,7 @@ static void test_migrate_hostile(void)
         { S_STORED, 0 },
         { S_STORED, 3 },
         { S_STORED, 61201 },
+        { S_STORED, 61201, true },
         { S_FSM_CFG, 0 },
         { S_FSM_CFG, 2 << 16 | 2 << 8 | 241 },
         { S_FSM_CFG, 9 << 16 | 2 << 8 | 9 },
@@ -338,16 +386,22 @@ static void test_migrate_hostile(void)
         { S_STORE_L, RAM_BASE + 0x10008 },  /* past KILL_BASE */
         { S_STORE_H, 0xffffffff },
         { S_POS, 1 },
+        { S_POS, 5 },
         { S_POS, 6 },
         { S_POS, 0xfffffffe },
         { S_LOOP, 1 },
         { S_LOOP, 2 },
         { S_LOOP, 0xffffffff },
+        { S_LOOP, 0x80000000 }, /* times 6 events, modulo 2^32: 0 */
         { S_WINDOW_END_H, 0xffffffff },
         { S_WINDOW_END_H, 0x7fffffff },
         { S_WINDOW_END_H, 1 },
+        { S_WINDOW_END_L, 3 * MS + 123456 + 1 },    /* longer than a window */
         { S_NR_CPUS, 0 },
         { S_NR_CPUS, 3 },
+    }, good[] = {
+        { S_STORED, 61200, true },
+        { S_WINDOW_END_L, 3 * MS + 123456 },
     };
     static const char *const properties[] = { "state", "error", "run" };
     const char *args = "-m 16M -smp 4,clusters=2,cores=2";
@@ -377,16 +431,22 @@ static void test_migrate_hostile(void)
     g_assert_cmpint(ldl_be_p(section + 4 * S_WINDOW_END_L), ==, 3 * MS);
     g_assert_cmpint(ldl_be_p(section + 4 * S_NR_CPUS), ==, 4);
 
-    for (int i = 0; i < ARRAY_SIZE(bad); i++) {
-        uint8_t *word = section + 4 * bad[i].word;
+    for (int i = 0; i < ARRAY_SIZE(bad) + ARRAY_SIZE(good); i++) {
+        bool valid = i >= ARRAY_SIZE(bad);
+        typeof(*bad) *change = valid ? good + i - ARRAY_SIZE(bad) : bad + i;
+        uint8_t *word = section + 4 * change->word;
         uint32_t old = ldl_be_p(word);
 
-        stl_be_p(word, bad[i].value);
+        stl_be_p(word, change->value);
+        stl_be_p(section + 4 * S_STATE,
+                 change->idle ? HISI_PMCU_IDLE :
+                 change->word == S_STATE ? change->value : HISI_PMCU_COUNT);
         g_assert(g_file_set_contents(file, stream, len, NULL));
         stl_be_p(word, old);
-        if (migrate_from_file(&p, args, file, 2 * MS + 123456)) {
-            g_test_message("word %u = 0x%x was accepted", bad[i].word,
-                           bad[i].value);
+        stl_be_p(section + 4 * S_STATE, HISI_PMCU_COUNT);
+        if (migrate_from_file(&p, args, file, 2 * MS + 123456) != valid) {
+            g_test_message("word %u = 0x%x was %s", change->word,
+                           change->value, valid ? "refused" : "accepted");
             g_test_fail();
         }
         /* QEMU is alive, and may be asked */
@@ -573,6 +633,48 @@ static void test_migrate_synthetic(void)
     unlink(file);
 }
 
+/* The list of a run is in a stream while it counts, not after its end. */
+static void test_migrate_synthetic_end(void)
+{
+    static const struct {
+        uint64_t ns;
+        bool end, reset, in_stream;
+        uint64_t room;
+    } ends[] = {
+        { MS, .in_stream = true }, { MS, .end = true }, { MS, .reset = true },
+        { 2 * MS }, { 2 * MS, .room = 0xc0 },
+    };
+    Pmcu p = pmcu_init("-m 16M -global hisi-pmcu.synthetic-events=0x16=hash");
+
+    for (int i = 0; i < ARRAY_SIZE(ends); i++) {
+        PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 2 };
+        g_autofree char *file = NULL;
+        g_autofree char *stream = NULL;
+        size_t len;
+
+        if (ends[i].room) {
+            run.kill_base = run.store_base + ends[i].room;
+        }
+        pmcu_start(&p, &run);
+        pmcu_step(&p, ends[i].ns);
+        if (ends[i].end) {
+            pmcu_break(&p);
+        }
+        if (ends[i].reset) {
+            qtest_system_reset(p.qts);
+        }
+        file = pmcu_save(p.qts);
+        g_assert(g_file_get_contents(file, &stream, &len, NULL));
+        unlink(file);
+        g_assert_cmpint(memmem(stream, len, "hisi-pmcu/synthetic", 19) != NULL,
+                        ==, ends[i].in_stream);
+        qtest_qmp_assert_success(p.qts, "{'execute': 'cont'}");
+        pmcu_break(&p);
+        pmcu_write(&p, A_INT_CLR, DONE | BRK);
+    }
+    pmcu_quit(&p);
+}
+
 /* The finalizer of MurmurHash3 */
 static uint32_t mix(uint32_t h)
 {
@@ -714,7 +816,13 @@ static void test_snapshot_refused(void)
             assert_canary(&p, STORE_BASE, 0x1000);
             pmcu_events(&p, EVENT_BASE, 1, EV_CPU_CYCLES);
             run.ev_len = 1;
-            pmcu_run(&p, &run);
+            pmcu_start(&p, &run);
+            /* The refused state is gone: this run goes on after a pause. */
+            pmcu_step(&p, MS / 2);
+            qtest_qmp_assert_success(p.qts, "{'execute': 'stop'}");
+            qtest_qmp_assert_success(p.qts, "{'execute': 'cont'}");
+            pmcu_step(&p, MS / 2);
+            g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==, 1 << 16);
             g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40), ==, MS);
         }
         pmcu_quit(&p);
@@ -728,6 +836,7 @@ void add_state_tests(void)
     qtest_add_func("hisi_pmcu/state/snapshot-counting", test_snapshot);
     qtest_add_func("hisi_pmcu/state/snapshot-refused", test_snapshot_refused);
     qtest_add_func("hisi_pmcu/state/migrate-counting", test_migrate_count);
+    qtest_add_func("hisi_pmcu/state/migrate-latched", test_migrate_latched);
     qtest_add_func("hisi_pmcu/state/migrate-due", test_migrate_due);
     qtest_add_func("hisi_pmcu/state/migrate-done-held", test_migrate_hold);
     qtest_add_func("hisi_pmcu/state/migrate-mismatch", test_migrate_mismatch);
@@ -737,5 +846,7 @@ void add_state_tests(void)
     qtest_add_func("hisi_pmcu/state/migrate-storing", test_migrate_store);
     qtest_add_func("hisi_pmcu/state/migrate-synthetic",
                    test_migrate_synthetic);
+    qtest_add_func("hisi_pmcu/state/migrate-synthetic-end",
+                   test_migrate_synthetic_end);
     qtest_add_func("hisi_pmcu/state/migrate-seed", test_migrate_seed);
 }

@@ -164,11 +164,24 @@ static QDict *set_long_synthetic(const Pmcu *p, size_t length)
 
 static void test_synthetic_longest(void)
 {
-    Pmcu p = pmcu_init("");
+    const char *args = "-m 16M";
+    Pmcu p = pmcu_init(args);
     QDict *rsp = set_long_synthetic(&p, 512 * KiB);
+    PmcuRun run = { PMCU_RUN_DEFAULT };
+    g_autofree char *file = NULL;
 
     g_assert_true(qdict_haskey(rsp, "return"));
     qobject_unref(rsp);
+
+    /* A run with this list migrates. */
+    pmcu_events(&p, EVENT_BASE, 1, EV_L2D_CACHE);
+    pmcu_start(&p, &run);
+    file = pmcu_save(p.qts);
+    pmcu_quit(&p);
+    g_assert_true(migrate_from_file(&p, args, file, 0));
+    unlink(file);
+    pmcu_step(&p, MS);
+    g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40), ==, 3);
     pmcu_quit(&p);
 }
 
