@@ -33,6 +33,7 @@
 #define CPACR_EL1       0x181040
 #define TTBR0_EL1       0x182000
 #define TCR_EL1         0x182040
+#define ESR_EL1         0x185200
 #define PMINTENSET_EL1  0x189e20
 #define PMINTENCLR_EL1  0x189e40
 #define PMMIR_EL1       0x189ec0

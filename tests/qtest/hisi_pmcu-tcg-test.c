@@ -26,6 +26,10 @@
 #define EC_HVC          0x16
 #define EC_SYSREG       0x18
 
+/* Exception class and fault status of an abort in ESR_EL1 */
+#define EC_DATA_ABORT   0x25    /* without a change of exception level */
+#define DFSC_EXTERNAL   0x10
+
 /* What PSCI_AFFINITY_INFO returns */
 #define PSCI_OFF        1
 
@@ -425,8 +429,8 @@ static void owner_setup(const Pmcu *p)
     guest_write(p, 0, PMCNTENCLR_EL0, 0xffffffff);
     guest_write(p, 0, PMCNTENSET_EL0, 0x80000003);
     guest_write(p, 0, PMOVSCLR_EL0, 0xffffffff);
-    guest_write(p, 0, PMOVSSET_EL0, 0x3);
-    guest_write(p, 0, PMINTENSET_EL1, 0x2);
+    guest_write(p, 0, PMOVSSET_EL0, 0x80000003);
+    guest_write(p, 0, PMINTENSET_EL1, 0x80000003);
 }
 
 static void test_owner_state(void)
@@ -464,8 +468,8 @@ static void test_owner_state(void)
         g_assert_cmphex(guest_read(&p, 0, PMCCFILTR_EL0), ==, FILTER_NSH);
         g_assert_cmphex(guest_read(&p, 0, PMCNTENSET_EL0), ==, 0x00000002);
         g_assert_cmphex(guest_read(&p, 0, PMOVSSET_EL0), ==, 0x2);
+        g_assert_cmphex(guest_read(&p, 0, PMINTENSET_EL1), ==, 0x80000003);
         /* Of counters that are not in use, nothing is touched */
-        g_assert_cmphex(guest_read(&p, 0, PMINTENSET_EL1), ==, 0x2);
         g_assert_cmphex(guest_read(&p, 0, PMEVTYPER_EL0(1)), ==,
                         EV_L2D_CACHE + 1);
         g_assert_cmphex(guest_read(&p, 0, PMEVCNTR_EL0(1)), ==, 0x2222);
@@ -575,26 +579,84 @@ static void test_pmcr_interrupt(void)
     qtest_quit(p.qts);
 }
 
-/* PMCR.LP, which a run sets, is RES0 before FEAT_PMUv3p5. */
-static void test_pmcr_lp(void)
+/*
+ * Of PMCR, PMCCFILTR and the event words, the CPU takes the bits that it has.
+ * PMCR.LP is RES0 before FEAT_PMUv3p5. PMCR.P and PMCR.C do nothing: a run sets
+ * the counters that it uses to 0, and leaves the others alone.
+ */
+static void test_template_bits(void)
 {
     static const struct {
         const char *args;
         uint32_t pmcr;
     } models[] = {
-        { "-cpu a64fx", PMCR_DRIVER & ~R_PMCR_LP_MASK },
-        { "-cpu max", PMCR_DRIVER },
+        { "-cpu a64fx", 0x79 },
+        { "-cpu max", 0xf9 },
     };
-    PmcuRun run = { PMCU_RUN_DEFAULT };
+    PmcuRun run = {
+        PMCU_RUN_DEFAULT, .ev_len = 2, .nr_pmu = 2, .pmcr = 0xff,
+        .pmccfiltr = 0xff000000,
+    };
 
     for (int i = 0; i < ARRAY_SIZE(models); i++) {
         Pmcu p = tcg_init(models[i].args);
 
+        qtest_writel(p.qts, EVENT_BASE, 0x01ff0000 | EV_CPU_CYCLES);
+        qtest_writel(p.qts, EVENT_BASE + 4, 0xffffffff);
+        guest_write(&p, 0, PMEVCNTR_EL0(2), 0x1234);
         run_to_end(&p, &run);
         g_assert_cmphex(guest_read(&p, 0, PMCR_EL0) & 0xff, ==,
                         models[i].pmcr);
+        g_assert_cmphex(guest_read(&p, 0, PMCCFILTR_EL0), ==, 0xfc000000);
+        g_assert_cmphex(guest_read(&p, 0, PMEVTYPER_EL0(0)), ==,
+                        EV_CPU_CYCLES);
+        g_assert_cmphex(guest_read(&p, 0, PMEVTYPER_EL0(1)), ==, 0xfe00ffff);
+        g_assert_cmphex(guest_read(&p, 0, PMEVCNTR_EL0(2)), ==, 0x1234);
+        g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40), >=, MS);
+        g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x80), ==, 0);
         qtest_quit(p.qts);
     }
+}
+
+/* An access of another size than 32 bits is a synchronous external abort. */
+static void test_bus_error(void)
+{
+    static const struct {
+        unsigned bits;
+        uint32_t load, store;
+    } sizes[] = {
+        { 8, 0x39400000 /* ldrb w0, [x0] */, 0x3900001f /* strb wzr, [x0] */ },
+        { 16, 0x79400000 /* ldrh w0, [x0] */, 0x7900001f /* strh wzr, [x0] */ },
+        { 32, 0xb9400000 /* ldr w0, [x0] */, 0xb900001f /* str wzr, [x0] */ },
+        { 64, 0xf9400000 /* ldr x0, [x0] */, 0xf900001f /* str xzr, [x0] */ },
+    };
+    static const uint32_t vector[] = { INSN_MRS_X0 | ESR_EL1, INSN_RET };
+    Pmcu p = tcg_init("-cpu max");
+
+    guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL1, vector, ARRAY_SIZE(vector));
+    for (int i = 0; i < ARRAY_SIZE(sizes); i++) {
+        for (int store = 0; store < 2; store++) {
+            const uint32_t code[] = {
+                store ? sizes[i].store : sizes[i].load,
+                0xd2800000,     /* mov     x0, #0x0 */
+                INSN_RET,
+            };
+            bool aborts = sizes[i].bits != 32;
+            uint64_t esr;
+
+            /* EVENT_BASE_H is at an address that all sizes may access. */
+            pmcu_write(&p, A_EVENT_BASE_H, 0x12345678);
+            pmcu_write(&p, A_EVENT_BASE_L, 0x9abcdef0);
+            esr = guest_call(&p, 0, p.base + A_EVENT_BASE_H, code,
+                             ARRAY_SIZE(code));
+            g_assert_cmphex(esr >> 26, ==, aborts ? EC_DATA_ABORT : 0);
+            g_assert_cmphex(esr & 0x3f, ==, aborts ? DFSC_EXTERNAL : 0);
+            g_assert_cmphex(pmcu_read(&p, A_EVENT_BASE_H), ==,
+                            store && !aborts ? 0 : 0x12345678);
+            g_assert_cmphex(pmcu_read(&p, A_EVENT_BASE_L), ==, 0x9abcdef0);
+        }
+    }
+    qtest_quit(p.qts);
 }
 
 /*
@@ -654,6 +716,8 @@ static void test_comp_hpme(void)
     guest_write(&p, 0, PMEVTYPER_EL0(2), EV_L2D_CACHE);
     guest_write(&p, 0, PMCCFILTR_EL0, FILTER_P);
     guest_write(&p, 0, PMCCNTR_EL0, 0x3333);
+    guest_write(&p, 0, PMCNTENSET_EL0, 0x80000007);
+    guest_write(&p, 0, PMOVSSET_EL0, 0x8000000f);
     for (int hpme = 0; hpme < 2; hpme++) {
         guest_write(&p, 0, MDCR_EL2, 3 | hpme << 7);
         run_to_end(&p, &run);
@@ -670,7 +734,8 @@ static void test_comp_hpme(void)
     g_assert_cmphex(guest_read(&p, 0, PMCR_EL0) & 0xff, ==, 0x40);
     g_assert_cmphex(guest_read(&p, 0, PMCCFILTR_EL0), ==, FILTER_P);
     g_assert_cmphex(guest_read(&p, 0, PMCCNTR_EL0), ==, 0x3333);
-    g_assert_cmphex(guest_read(&p, 0, PMCNTENSET_EL0), ==, 0);
+    g_assert_cmphex(guest_read(&p, 0, PMCNTENSET_EL0), ==, 0x80000007);
+    g_assert_cmphex(guest_read(&p, 0, PMOVSSET_EL0), ==, 0x80000007);
     g_assert_cmphex(guest_read(&p, 0, PMEVTYPER_EL0(2)), ==, EV_L2D_CACHE);
     g_assert_cmphex(guest_read(&p, 0, PMEVTYPER_EL0(3)), ==,
                     EV_CPU_CYCLES | FILTER_NSH);
@@ -1242,7 +1307,8 @@ int main(int argc, char **argv)
     qtest_add_func("hisi_pmcu/tcg/stop-cont", test_stop_cont);
     qtest_add_func("hisi_pmcu/tcg/overflow-interrupt", test_overflow);
     qtest_add_func("hisi_pmcu/tcg/pmcr-interrupt", test_pmcr_interrupt);
-    qtest_add_func("hisi_pmcu/tcg/pmcr-lp", test_pmcr_lp);
+    qtest_add_func("hisi_pmcu/tcg/template-bits", test_template_bits);
+    qtest_add_func("hisi_pmcu/tcg/bus-error", test_bus_error);
     qtest_add_func("hisi_pmcu/tcg/contention", test_contention);
     qtest_add_func("hisi_pmcu/tcg/compatibility-mode-hpme", test_comp_hpme);
     qtest_add_data_func("hisi_pmcu/tcg/hpmn/max", "-cpu max,pmu-counters=8",

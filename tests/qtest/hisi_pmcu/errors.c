@@ -84,10 +84,11 @@ static void test_bad_config(void)
         assert_int(&p, 0);
         assert_canary(&p, STORE_BASE, 0x1000);
 
-        /* Break gets a driver out of it */
+        /* Break gets a driver out of it, and the reason stays */
         pmcu_break(&p);
         assert_int(&p, BRK);
         pmcu_write(&p, A_INT_CLR, BRK);
+        g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==, cases[i].error << 8);
 
         pmcu_start(&p, &good);
         g_assert_cmpint(pmcu_error(&p), ==, 0);
