@@ -175,6 +175,64 @@ static void test_one_instant(void)
     qtest_quit(p.qts);
 }
 
+/* The instructions from the first MRS on, by counter 5 */
+static uint64_t count_insns(const Pmcu *p)
+{
+    static const uint32_t code[] = {
+        INSN_MRS_X0 | PMEVCNTR_EL0(5) | 1,
+        0xd503201f,                         /* nop */
+        0xd503201f,                         /* nop */
+        INSN_MRS_X0 | PMEVCNTR_EL0(5) | 0,
+        0xcb010000,                         /* sub     x0, x0, x1 */
+        INSN_RET,
+    };
+
+    return guest_call(p, 0, 0, code, ARRAY_SIZE(code));
+}
+
+/*
+ * All counts of a CPU in a record are of one moment, while it executes code.
+ * They stand still for that moment only: afterwards, a counter of the CPU's
+ * software counts on.
+ */
+static void test_one_moment(void)
+{
+    static const uint32_t loop[] = { 0x14000000 };      /* b . */
+    Pmcu p = tcg_init("-cpu max -smp 2");
+    PmcuRun run = {
+        PMCU_RUN_DEFAULT, .ev_len = 5, .nr_pmu = 5, .nr_loop = 200,
+        .wait_cnt = MS_TICKS / 5,
+    };
+    uint64_t all = 0;
+
+    guest_cpu_on(&p, 0, 1, false);
+    guest_start(&p, 1, 0, loop, ARRAY_SIZE(loop));
+    guest_write(&p, 0, PMEVTYPER_EL0(5), EV_INST_RETIRED);
+    guest_write(&p, 0, PMCNTENSET_EL0, 1 << 5);
+    guest_write(&p, 0, PMCR_EL0, PMCR_E);
+    pmcu_events(&p, EVENT_BASE, 5, EV_INST_RETIRED);
+    run_to_end(&p, &run);
+    g_assert_cmpint(count_insns(&p), ==, 3);
+    for (int i = 0; i < run.nr_loop; i++) {
+        uint64_t rec = STORE_BASE + 0x1c0 * i;
+        uint64_t insns = qtest_readq(p.qts, rec + 0x48);
+
+        for (int e = 1; e < 5; e++) {
+            g_assert_cmpint(qtest_readq(p.qts, rec + 0x48 + 0x40 * e), ==,
+                            insns);
+        }
+        all += insns;
+    }
+    g_assert_cmpint(all, >, 0);
+
+    run.wait_cnt = UINT32_MAX;
+    pmcu_start(&p, &run);
+    g_assert_cmpint(count_insns(&p), ==, 3);
+    pmcu_break(&p);
+    g_assert_cmpint(count_insns(&p), ==, 3);
+    qtest_quit(p.qts);
+}
+
 /*
  * Eight CPUs, each with a thread of its own, write their PMU registers all the
  * time while the PMCU samples them. The counters that they leave alone are
@@ -657,6 +715,35 @@ static void test_bus_error(void)
         }
     }
     qtest_quit(p.qts);
+}
+
+/* QEMU warns if the posted driver, which needs to run at EL2, cannot work. */
+static void test_warnings(void)
+{
+    static const struct {
+        const char *args, *warning;
+    } cases[] = {
+        { "-cpu max", "pmcu=on without virtualization=on: the posted Linux "
+          "driver needs EL2\n" },
+        { "-cpu cortex-a72 -M virtualization=on", "pmcu=on with a CPU without "
+          "VHE: the posted Linux driver needs to run at EL2\n" },
+        { "-cpu max -M virtualization=on", "" },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        g_autofree char *file = NULL, *args = NULL, *err = NULL;
+        int fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &file, NULL);
+
+        g_assert_cmpint(fd, >=, 0);
+        close(fd);
+        /* QEMU ends after it has written the file. */
+        args = g_strdup_printf("-M virt,gic-version=3,pmcu=on,dumpdtb=%s "
+                               "-accel tcg %s", file, cases[i].args);
+        g_assert_cmpint(pmcu_run_qemu(args, &err), ==, 0);
+        unlink(file);
+        g_assert_cmpint(strstr(err, "posted Linux driver") != NULL, ==, i < 2);
+        g_assert_nonnull(strstr(err, cases[i].warning));
+    }
 }
 
 /*
@@ -1303,12 +1390,14 @@ int main(int argc, char **argv)
     qtest_add_func("hisi_pmcu/tcg/exception-return", test_exception_return);
     qtest_add_func("hisi_pmcu/tcg/owner-state-lost", test_owner_state);
     qtest_add_func("hisi_pmcu/tcg/one-instant", test_one_instant);
+    qtest_add_func("hisi_pmcu/tcg/one-moment", test_one_moment);
     qtest_add_func("hisi_pmcu/tcg/hammer", test_hammer);
     qtest_add_func("hisi_pmcu/tcg/stop-cont", test_stop_cont);
     qtest_add_func("hisi_pmcu/tcg/overflow-interrupt", test_overflow);
     qtest_add_func("hisi_pmcu/tcg/pmcr-interrupt", test_pmcr_interrupt);
     qtest_add_func("hisi_pmcu/tcg/template-bits", test_template_bits);
     qtest_add_func("hisi_pmcu/tcg/bus-error", test_bus_error);
+    qtest_add_func("hisi_pmcu/tcg/warnings", test_warnings);
     qtest_add_func("hisi_pmcu/tcg/contention", test_contention);
     qtest_add_func("hisi_pmcu/tcg/compatibility-mode-hpme", test_comp_hpme);
     qtest_add_data_func("hisi_pmcu/tcg/hpmn/max", "-cpu max,pmu-counters=8",

@@ -82,6 +82,15 @@ static void test_fault_refuse(void)
     }
     set_faults(&p, "");
     pmcu_run(&p, &run);
+
+    /* A PMCU that is busy says so, and goes on. */
+    pmcu_start(&p, &run);
+    set_faults(&p, "refuse:3");
+    pmcu_trigger(&p);
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==,
+                    HISI_PMCU_ERR_BUSY << 8 | HISI_PMCU_COUNT);
+    pmcu_step(&p, MS);
+    assert_int(&p, DONE);
     pmcu_quit(&p);
 }
 
@@ -138,6 +147,15 @@ static void test_fault_done(void)
     pmcu_step(&p, 1);
     assert_int(&p, DONE);
     g_assert_cmpint(pmcu_state(&p), ==, HISI_PMCU_IDLE);
+    /* To clear that DONE does not end the next run early. */
+    pmcu_start(&p, &run);
+    pmcu_step(&p, 2 * MS + 1);
+    pmcu_write(&p, A_INT_CLR, DONE);
+    assert_int(&p, 0);
+    g_assert_cmpint(pmcu_state(&p), ==, HISI_PMCU_STORE);
+    pmcu_step(&p, 500000 - 1);
+    assert_int(&p, DONE);
+    g_assert_cmpint(pmcu_state(&p), ==, HISI_PMCU_IDLE);
     /* The DONE that is there already holds back the late one. */
     pmcu_start(&p, &run);
     pmcu_step(&p, 3 * MS);
@@ -152,6 +170,15 @@ static void test_fault_done(void)
     pmcu_step(&p, 10 * MS);
     assert_int(&p, BRK);
     pmcu_write(&p, A_INT_CLR, BRK);
+
+    /* Busy for longer, and then no DONE */
+    set_faults(&p, "lose-done,delay-done:500000");
+    pmcu_start(&p, &run);
+    pmcu_step(&p, 2 * MS + 500000 - 1);
+    g_assert_cmpint(pmcu_state(&p), ==, HISI_PMCU_STORE);
+    pmcu_step(&p, 1);
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==, 2 << 16);
+    assert_int(&p, 0);
 
     set_faults(&p, "stay-busy");
     pmcu_start(&p, &run);
@@ -375,7 +402,8 @@ static void test_fault_grammar(void)
         "refuse:-1", "refuse:1 ", "dma-read", "dma-read:61200", "dma-write:x",
         "lose-done:1", "delay-done:0", "delay-done:86400000000001",
         "delay-done", "Stay-busy", "stay-busy,lose-done",
-        "stay-busy,delay-done:1", "repeat-done,lose-done", "lose-done ,x",
+        "stay-busy,delay-done:1", "stay-busy,repeat-done",
+        "repeat-done,lose-done", "lose-done ,x",
     };
     Pmcu p = pmcu_init("");
 

@@ -82,6 +82,30 @@ static void test_machine_16_dies(void)
     pmcu_quit(&p);
 }
 
+/* A die has at most 255 clusters. The first core of cluster K is in slot K. */
+static void test_machine_255_clusters(void)
+{
+    Pmcu p = pmcu_init("-m 64M -smp 255,clusters=255,cores=1");
+    PmcuRun run = { PMCU_RUN_DEFAULT };
+    const unsigned slots = 8 * 255;
+    g_autofree uint64_t *record = g_malloc(24 * slots);
+
+    pmcu_power_cpu(p.qts, 254, true);
+    qtest_system_reset(p.qts);
+    pmcu_events(&p, EVENT_BASE, 1, EV_CPU_CYCLES);
+    qtest_memset(p.qts, STORE_BASE, CANARY, 24 * slots + 0x100);
+    pmcu_run(&p, &run);
+    qtest_memread(p.qts, STORE_BASE, record, 24 * slots);
+    for (unsigned i = 0; i < 3 * slots; i++) {
+        unsigned slot = i % slots;
+
+        g_assert_cmpint(le64_to_cpu(record[i]), ==,
+                        i >= slots && (slot == 0 || slot == 254) ? MS : 0);
+    }
+    assert_canary(&p, STORE_BASE + 24 * slots, 0x100);
+    pmcu_quit(&p);
+}
+
 static void assert_dtb_cells(const char *dtb, const char *path,
                              const char *prop, unsigned n, ...)
 {
@@ -480,6 +504,7 @@ void add_machine_tests(void)
 {
     qtest_add_func("hisi_pmcu/machine/dies", test_machine_dies);
     qtest_add_func("hisi_pmcu/machine/16-dies", test_machine_16_dies);
+    qtest_add_func("hisi_pmcu/machine/255-clusters", test_machine_255_clusters);
     qtest_add_func("hisi_pmcu/machine/device-tree-and-mpidr", test_machine_dt);
     qtest_add_func("hisi_pmcu/machine/acpi", test_machine_acpi);
     qtest_add_func("hisi_pmcu/machine/off", test_machine_off);

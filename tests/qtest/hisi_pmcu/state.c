@@ -119,6 +119,23 @@ static void test_migrate_latched(void)
     }
 }
 
+/* A PMCU that was not triggered since the machine began has only registers. */
+static void test_migrate_unused(void)
+{
+    const char *args = "-m 16M -smp 4,clusters=2,cores=2";
+    Pmcu p = pmcu_init(args);
+    g_autofree char *file = NULL;
+
+    pmcu_write(&p, A_WAIT_CNT, 0x12345678);
+    file = pmcu_save(p.qts);
+    pmcu_quit(&p);
+
+    g_assert_true(migrate_from_file(&p, args, file, 0));
+    unlink(file);
+    g_assert_cmphex(pmcu_read(&p, A_WAIT_CNT), ==, 0x12345678);
+    pmcu_quit(&p);
+}
+
 static void test_migrate_count(void)
 {
     const char *args = "-m 64M -smp 4,clusters=2,cores=2";
@@ -835,6 +852,7 @@ void add_state_tests(void)
     qtest_add_func("hisi_pmcu/state/reset", test_reset_phases);
     qtest_add_func("hisi_pmcu/state/snapshot-counting", test_snapshot);
     qtest_add_func("hisi_pmcu/state/snapshot-refused", test_snapshot_refused);
+    qtest_add_func("hisi_pmcu/state/migrate-unused", test_migrate_unused);
     qtest_add_func("hisi_pmcu/state/migrate-counting", test_migrate_count);
     qtest_add_func("hisi_pmcu/state/migrate-latched", test_migrate_latched);
     qtest_add_func("hisi_pmcu/state/migrate-due", test_migrate_due);

@@ -67,20 +67,20 @@ static void test_synthetic_values(void)
 /* Values of dies differ: a driver that mixes up dies is found out */
 static void test_synthetic_dies(void)
 {
-    Pmcu p = pmcu_init_irq("-smp 2,sockets=2 -global hisi-pmcu."
-                           "synthetic-events=0x16=rate:3");
+    Pmcu p = pmcu_init_irq("-smp 4,sockets=2,clusters=2,cores=1 -global hisi-"
+                           "pmcu.synthetic-events=0x16=rate:3");
     PmcuRun run = { PMCU_RUN_DEFAULT };
 
-    pmcu_power_cpu(p.qts, 1, true);
+    pmcu_power_cpu(p.qts, 2, true);
     qtest_system_reset(p.qts);
     pmcu_events(&p, EVENT_BASE, 1, EV_L2D_CACHE);
     pmcu_run(&p, &run);
-    g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40), ==, 3000);
+    g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x80), ==, 3000);
     p.base += HISI_PMCU_MMIO_SIZE;
     p.spi++;
     pmcu_run(&p, &run);
-    /* Slot 0 of the second die follows 8 slots of the first */
-    g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x40), ==, 3008);
+    /* Slot 0 of the second die follows 16 slots of the first */
+    g_assert_cmpint(qtest_readq(p.qts, STORE_BASE + 0x80), ==, 3016);
     pmcu_quit(&p);
 }
 
@@ -233,9 +233,9 @@ static void test_synthetic_trace(void)
     pmcu_step(&p, 5 * MS);
     pmcu_break(&p);
     g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==, 1 << 16);
-    /* And one whose first record has no RAM */
-    run.store_base = UNMAPPED;
-    run.kill_base = UNMAPPED + 0x1000;
+    /* And one whose first record has no RAM: flash can be read only. */
+    run.store_base = FLASH_BASE;
+    run.kill_base = FLASH_BASE + 0x1000;
     pmcu_start(&p, &run);
     pmcu_step(&p, 3 * MS);
     g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==,
