@@ -56,7 +56,16 @@ static void test_fault_dma(void)
     assert_canary(&p, STORE_BASE + 3 * 0xc0, 0x100);
     pmcu_write(&p, A_INT_CLR, BRK);
 
+    /* The events of the first record are read by the trigger itself. */
+    set_faults(&p, "dma-read:0");
+    pmcu_start(&p, &run);
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==,
+                    HISI_PMCU_ERR_DMA_READ << 8);
+    assert_int(&p, BRK);
+    pmcu_write(&p, A_INT_CLR, BRK);
+
     /* A run without that record is not concerned. */
+    set_faults(&p, "dma-write:3");
     run.nr_loop = 1;
     pmcu_run(&p, &run);
     set_faults(&p, "");

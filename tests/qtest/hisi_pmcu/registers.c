@@ -29,10 +29,33 @@ static const struct {
 #undef REG
 };
 
+/* A test that uses these names does not notice if a bit or a code moves. */
+static const struct {
+    uint32_t value, documented;
+} fields[] = {
+    { R_FSM_CTRL_TRIGGER_MASK, 1 }, { R_FSM_BRK_BRK_MASK, 1 },
+    { R_COMP_ENABLE_MASK, 1 },
+    { R_INT_EN_DONE_MASK, 1 }, { R_INT_EN_BRK_MASK, 2 },
+    { R_INT_MSK_DONE_MASK, 1 }, { R_INT_MSK_BRK_MASK, 2 },
+    { R_INT_STAT_DONE_MASK, 1 }, { R_INT_STAT_BRK_MASK, 2 },
+    { R_INT_CLR_DONE_MASK, 1 }, { R_INT_CLR_BRK_MASK, 2 },
+    { PMCR_DRIVER, 0xc1 }, { R_PMCR_D_MASK, 8 },
+    { R_FSM_STATUS_STATE_MASK, 0xf }, { R_FSM_STATUS_ERROR_MASK, 0xff00 },
+    { R_FSM_STATUS_STORED_MASK, 0xffff0000 },
+    { HISI_PMCU_IDLE, 0 }, { HISI_PMCU_COUNT, 3 }, { HISI_PMCU_STORE, 5 },
+    { HISI_PMCU_DONE_HOLD, 6 },
+    { HISI_PMCU_ERR_BUSY, 1 }, { HISI_PMCU_ERR_CFG, 2 },
+    { HISI_PMCU_ERR_ADDR, 3 }, { HISI_PMCU_ERR_KILL, 4 },
+    { HISI_PMCU_ERR_DMA_READ, 5 }, { HISI_PMCU_ERR_DMA_WRITE, 6 },
+};
+
 static void test_reg_offsets(void)
 {
     for (int i = 0; i < ARRAY_SIZE(regs); i++) {
         g_assert_cmphex(regs[i].offset, ==, regs[i].driver);
+    }
+    for (int i = 0; i < ARRAY_SIZE(fields); i++) {
+        g_assert_cmphex(fields[i].value, ==, fields[i].documented);
     }
     g_assert_cmphex(pmcu_fsm_cfg(240, 255, 8), ==, 0x8fff0);
 }

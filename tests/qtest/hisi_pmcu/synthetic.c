@@ -120,6 +120,12 @@ static void test_synthetic_set(void)
     pmcu_run(&p, &run);
     g_assert_cmphex(qtest_readq(p.qts, first), ==, 0x9abcdef0);
 
+    /* It is the user's, and stays when the guest starts again. */
+    qtest_system_reset(p.qts);
+    pmcu_events(&p, EVENT_BASE, 1, EV_L2D_CACHE);
+    pmcu_run(&p, &run);
+    g_assert_cmphex(qtest_readq(p.qts, first), ==, 0x9abcdef0);
+
     g_assert_true(set_synthetic(&p, PMCU_PATH, ""));
     pmcu_run(&p, &run);
     g_assert_cmpint(qtest_readq(p.qts, first), ==, 0);
