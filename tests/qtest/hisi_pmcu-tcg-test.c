@@ -676,6 +676,47 @@ static void test_template_bits(void)
     }
 }
 
+/*
+ * With FEAT_PMUv3p5, PMCR.LP says whether an event counter overflows at 32 or
+ * 64 bits, and in compatibility mode, for counters from HPMN on, MDCR_EL2.HLP.
+ */
+static void test_long_counters(void)
+{
+    static const struct {
+        bool comp, overflows;
+        uint32_t pmcr, mdcr;
+    } modes[] = {
+        { false, false, PMCR_DRIVER, 8 },
+        { false, true, PMCR_DRIVER & ~R_PMCR_LP_MASK, 8 },
+        { true, true, PMCR_DRIVER, 3 | 1 << 7 },                /* HPME */
+        { true, false, 0, 3 | 1 << 7 | 1 << 26 },               /* and HLP */
+    };
+    Pmcu p = tcg_init("-cpu max,pmu-counters=8 -M virtualization=on");
+
+    pmcu_events(&p, EVENT_BASE, 1, EV_CPU_CYCLES | FILTER_NSH);
+    for (int i = 0; i < ARRAY_SIZE(modes); i++) {
+        unsigned counter = modes[i].comp ? 3 : 0;
+        PmcuRun run = {
+            PMCU_RUN_DEFAULT, .wait_cnt = UINT32_MAX, .comp = modes[i].comp,
+            .pmcr = modes[i].pmcr,
+        };
+        int tries = 0;
+
+        guest_write(&p, 0, MDCR_EL2, modes[i].mdcr);
+        pmcu_start(&p, &run);
+        guest_write(&p, 0, PMEVCNTR_EL0(counter), 0xfffffff0);
+        while (guest_read(&p, 0, PMEVCNTR_EL0(counter)) <= UINT32_MAX) {
+            g_assert_cmpint(tries++, <, 1000);
+        }
+        g_assert_cmphex(guest_read(&p, 0, PMOVSSET_EL0), ==,
+                        modes[i].overflows ? 1 << counter : 0);
+        g_assert_cmpint(pmcu_state(&p), ==, HISI_PMCU_COUNT);
+        pmcu_break(&p);
+        g_assert_cmphex(guest_read(&p, 0, PMOVSSET_EL0), ==, 0);
+    }
+    qtest_quit(p.qts);
+}
+
 /* An access of another size than 32 bits is a synchronous external abort. */
 static void test_bus_error(void)
 {
@@ -1396,6 +1437,7 @@ int main(int argc, char **argv)
     qtest_add_func("hisi_pmcu/tcg/overflow-interrupt", test_overflow);
     qtest_add_func("hisi_pmcu/tcg/pmcr-interrupt", test_pmcr_interrupt);
     qtest_add_func("hisi_pmcu/tcg/template-bits", test_template_bits);
+    qtest_add_func("hisi_pmcu/tcg/long-counters", test_long_counters);
     qtest_add_func("hisi_pmcu/tcg/bus-error", test_bus_error);
     qtest_add_func("hisi_pmcu/tcg/warnings", test_warnings);
     qtest_add_func("hisi_pmcu/tcg/contention", test_contention);
