@@ -108,7 +108,7 @@ def running(pid):
 
 def measure(config, cmd, *cpus):
     """One Run on these CPUs."""
-    log = ui.LOGS / f'bench-{config.arch}.log'
+    log = ui.LOGS / f'bench-{config.name}-{cpus[0]}.log'       # others may fail at the same time
     output, marks = [], {}
     with subprocess.Popen(['taskset', '-c', ','.join(map(str, cpus)), *cmd],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -23,17 +23,18 @@ KBUILD = {'arm64': 'arm64', 'amd64': 'x86', 'ppc64el': 'powerpc'}
 # What the kernel was built with and the host may lack: options of its compiler, which is newer,
 # and pahole, which describes the module's types for BPF. A module works without them.
 WITHOUT = ('CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT=', 'CONFIG_DEBUG_INFO_BTF_MODULES=')
-# Runs a program of the kbuild package with the C library of its own release. modpost runs
-# another program, whose name begins with its own: hence --argv0.
+# Runs a program of the kbuild package with the C library of its own release; before Debian 13,
+# lib64/ld-linux-x86-64.so.2 is an absolute link, to that of the host. modpost runs another program,
+# whose name begins with its own: hence --argv0.
 WRAPPER = '''#!/bin/sh
 root=$(dirname "$(realpath "$0")")/{root}
-exec "$root/usr/lib64/ld-linux-x86-64.so.2" --argv0 "$0" \\
-    --library-path "$root/usr/lib/x86_64-linux-gnu" "$0.elf" "$@"
+libraries=$root/usr/lib/x86_64-linux-gnu
+exec "$libraries/ld-linux-x86-64.so.2" --argv0 "$0" --library-path "$libraries" "$0.elf" "$@"
 '''
 
 
 def own_libc(folder, pattern='usr/lib/linux-kbuild-*/**/*'):
-    """Let unpacked ELF programs run on a host with an older C library."""
+    """Let unpacked ELF programs run on a host with another C library."""
     for path in sorted(folder.glob(pattern)):
         if path.is_symlink() or not path.is_file() or not os.access(path, os.X_OK):
             continue

@@ -3,8 +3,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Helpers of the functional tests: what must be built, and booting."""
 
+import contextlib
 import functools
 import os
+import pathlib
 import re
 import socket
 import subprocess
@@ -155,6 +157,15 @@ class OneGuest(unittest.TestCase):
                 cls.parts[name] = int(match[1]), seen
             else:
                 seen.append(line)
+
+
+def processes(*texts):
+    """The command lines of processes that have all these texts in them."""
+    found = []
+    for path in pathlib.Path('/proc').glob('[0-9]*/cmdline'):
+        with contextlib.suppress(OSError):      # it has ended
+            found.append(path.read_text(errors='replace'))
+    return [line for line in found if all(str(text) in line for text in texts)]
 
 
 def tap_lines(lines):

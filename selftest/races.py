@@ -84,8 +84,8 @@ def run(target, test, words, logs):
     if test.startswith('test_'):
         command = [sys.executable, '-B', HERE / 'tap.py', test]
     else:
-        paths = subprocess.run([program, '-l'], capture_output=True, text=True, check=True, env=env,
-                               cwd=folder).stdout.split()
+        paths = qemu.cases(subprocess.run([program, '-l'], capture_output=True, text=True,
+                                          check=True, env=env, cwd=folder).stdout)
         command = [program, '--tap', '-k',
                    *(word for path in cases_without(test, paths, words) for word in ('-s', path))]
     for old in logs.glob(f'{test}.{target}.*'):

@@ -81,12 +81,13 @@ def rest(smaps):
 
 def rest_of_memory(boot):
     """What the QEMU below a process takes of it; None if there is none."""
-    out = subprocess.run(['pgrep', '-P', str(boot), '-f', 'qemu-system-'], capture_output=True,
-                         text=True).stdout.split()
     try:
-        return rest(pathlib.Path(f'/proc/{out[0]}/smaps').read_text())
-    except (IndexError, OSError):
-        return None
+        for child in pathlib.Path(f'/proc/{boot}/task/{boot}/children').read_text().split():
+            if 'qemu-system-' in pathlib.Path(f'/proc/{child}/cmdline').read_text():
+                return rest(pathlib.Path(f'/proc/{child}/smaps').read_text())
+    except OSError:         # it has ended
+        pass
+    return None
 
 
 def grown(samples):

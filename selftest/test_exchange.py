@@ -120,8 +120,7 @@ class Everything(Temporary):
         self.assertEqual(answers[0], f'{MACHINES[name]}\nalone\n')
         self.assertRegex(answers[1], rb'^\+\$[TS]05')
         self.assertRegex(answers[2], rb'^\+\$OK#')
-        left = subprocess.run(['pgrep', '-f', f'virtiofsd.*{self.top}'], capture_output=True)
-        self.assertEqual(left.stdout, b'', 'no server is left')
+        self.assertEqual(functional.processes('virtiofsd', self.top), [], 'no server is left')
 
 
 class Recordings(Temporary):

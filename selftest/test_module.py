@@ -24,6 +24,7 @@ scratch/new.c:9:1: error: 'x' undeclared
 make[2]: *** [Makefile:2: scratch/new.o] Error 1
 make: *** [Makefile:236: __sub-make] Error 2
 '''
+LOADER = 'usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2'     # not the link in lib64, which may be absolute
 RELEASE = '6.12.9-cloud-arm64'
 
 
@@ -73,10 +74,9 @@ class Module(unittest.TestCase):
         """programs of the kbuild package run on the C library that was unpacked with them"""
         kbuild = 'usr/lib/linux-kbuild-6/scripts'
         write(self.top, {f'{kbuild}/mod/modpost': '\x7fELF', f'{kbuild}/plain.sh': '#!/bin/sh\n',
-                         f'{kbuild}/Makefile.lib': '', 'usr/lib64/ld-linux-x86-64.so.2':
+                         f'{kbuild}/Makefile.lib': '', LOADER:
                          '#!/bin/sh\nprintf "%s\\n" "$@"\n'})
-        for name in (f'{kbuild}/mod/modpost', f'{kbuild}/plain.sh',
-                     'usr/lib64/ld-linux-x86-64.so.2'):
+        for name in (f'{kbuild}/mod/modpost', f'{kbuild}/plain.sh', LOADER):
             (self.top / name).chmod(0o755)
         module.own_libc(self.top)
         self.assertEqual((self.top / kbuild / 'plain.sh').read_text(), '#!/bin/sh\n')
@@ -224,7 +224,7 @@ class Headers(unittest.TestCase):
             write(folder, {f'usr/src/linux-headers-{RELEASE}/Makefile':
                            'include /usr/src/linux-headers-6.12-common/Makefile\n',
                            'usr/lib/linux-kbuild-6.12/scripts/modpost': '\x7fELF',
-                           'lib64/ld-linux-x86-64.so.2': 'ld'})
+                           LOADER.removeprefix('usr/'): 'ld'})
             (folder / 'usr/lib/linux-kbuild-6.12/scripts/modpost').chmod(0o755)
 
         found = []
@@ -245,7 +245,7 @@ class Headers(unittest.TestCase):
                                             ('trixie-backports', 'amd64')})
         self.assertEqual((folder / 'Makefile').read_text(), 'include $(dir $(lastword '
                          '$(MAKEFILE_LIST)))../linux-headers-6.12-common/Makefile\n')
-        self.assertEqual((root / 'usr/lib64/ld-linux-x86-64.so.2').read_text(), 'ld')
+        self.assertEqual((root / LOADER).read_text(), 'ld')
         self.assertIn('--library-path',
                       (root / 'usr/lib/linux-kbuild-6.12/scripts/modpost').read_text())
         self.assertEqual(self.headers(), (folder, []), 'unpacked once')

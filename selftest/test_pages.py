@@ -153,5 +153,7 @@ class Tools(Commands):
             [likwid] = [int(line.split('|')[3]) for line in self.lines
                         if line.startswith('|') and line.split()[1] == event]
             [perf] = [int(line.split(',')[0]) for line in self.lines if f',{name}:u,' in line]
-            for count in likwid, perf:      # both count the start of processes, too
-                self.assertTrue(1 < count / (each * 40000 * 100) < 1.01, f'{event}: {count}')
+            # Both count the start of the processes, too. That of a static program takes 130,000
+            # instructions more with Debian 13's C library than with Debian 12's.
+            for count in likwid, perf:
+                self.assertTrue(0 < count - each * 40000 * 100 < 200000, f'{event}: {count}')

@@ -184,8 +184,8 @@ def acpi(kind, _, __):
             file.truncate(64 << 20)
     for target in OPTIONS:
         found[target] = {}
-        names = re.findall(rf'^/{target}/\S+', tests_with_options(
-            kind, 'bios-tables-test', target, '-l')[0], re.M)
+        names = [case for case in qemu.cases(tests_with_options(
+            kind, 'bios-tables-test', target, '-l')[0]) if case.startswith(f'/{target}/')]
         for case in names:
             with tempfile.TemporaryDirectory() as scratch:
                 text, status = tests_with_options(
