@@ -24,7 +24,8 @@ scratch/new.c:9:1: error: 'x' undeclared
 make[2]: *** [Makefile:2: scratch/new.o] Error 1
 make: *** [Makefile:236: __sub-make] Error 2
 '''
-LOADER = 'usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2'     # not the link in lib64, which may be absolute
+# Not the link in lib64, which may be absolute
+LOADER = 'usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2'
 RELEASE = '6.12.9-cloud-arm64'
 
 
