@@ -758,35 +758,6 @@ static void test_bus_error(void)
     qtest_quit(p.qts);
 }
 
-/* QEMU warns if the posted driver, which needs to run at EL2, cannot work. */
-static void test_warnings(void)
-{
-    static const struct {
-        const char *args, *warning;
-    } cases[] = {
-        { "-cpu max", "pmcu=on without virtualization=on: the posted Linux "
-          "driver needs EL2\n" },
-        { "-cpu cortex-a72 -M virtualization=on", "pmcu=on with a CPU without "
-          "VHE: the posted Linux driver needs to run at EL2\n" },
-        { "-cpu max -M virtualization=on", "" },
-    };
-
-    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
-        g_autofree char *file = NULL, *args = NULL, *err = NULL;
-        int fd = g_file_open_tmp("hisi_pmcu-XXXXXX", &file, NULL);
-
-        g_assert_cmpint(fd, >=, 0);
-        close(fd);
-        /* QEMU ends after it has written the file. */
-        args = g_strdup_printf("-M virt,gic-version=3,pmcu=on,dumpdtb=%s "
-                               "-accel tcg %s", file, cases[i].args);
-        g_assert_cmpint(pmcu_run_qemu(args, &err), ==, 0);
-        unlink(file);
-        g_assert_cmpint(strstr(err, "posted Linux driver") != NULL, ==, i < 2);
-        g_assert_nonnull(strstr(err, cases[i].warning));
-    }
-}
-
 /*
  * Software that uses the same counters gets wrong numbers, and no more; what it
  * has in counters that the PMCU does not use stays right.
@@ -1439,7 +1410,6 @@ int main(int argc, char **argv)
     qtest_add_func("hisi_pmcu/tcg/template-bits", test_template_bits);
     qtest_add_func("hisi_pmcu/tcg/long-counters", test_long_counters);
     qtest_add_func("hisi_pmcu/tcg/bus-error", test_bus_error);
-    qtest_add_func("hisi_pmcu/tcg/warnings", test_warnings);
     qtest_add_func("hisi_pmcu/tcg/contention", test_contention);
     qtest_add_func("hisi_pmcu/tcg/compatibility-mode-hpme", test_comp_hpme);
     qtest_add_data_func("hisi_pmcu/tcg/hpmn/max", "-cpu max,pmu-counters=8",
