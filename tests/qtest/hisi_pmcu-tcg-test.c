@@ -364,6 +364,38 @@ static void test_stop_cont(void)
 }
 
 /*
+ * The same if one thread runs the CPUs and the timers: to save the machine wakes
+ * it. With windows of 20 ns, a timer is due at one stop of 20 to 100.
+ */
+static void test_stop_icount(void)
+{
+    static const uint32_t loop[] = { 0x14000000 };      /* b . */
+    Pmcu p = tcg_init("-cpu max,pmu-counters=8 -m 24M "
+                      "-icount shift=0,sleep=off");
+    PmcuRun run = {
+        PMCU_RUN_DEFAULT, .ev_len = 240, .nr_pmu = 8, .nr_loop = 255,
+        .wait_cnt = 1, .kill_base = STORE_BASE + 255 * 30 * 64 * (8 + 2),
+    };
+
+    guest_start(&p, 0, 0, loop, ARRAY_SIZE(loop));
+    for (int i = 0; i < 80; i++) {
+        g_autofree char *file = NULL;
+        unsigned stored;
+
+        if (pmcu_state(&p) == HISI_PMCU_IDLE) {
+            pmcu_start(&p, &run);
+        }
+        qtest_qmp_assert_success(p.qts, "{'execute': 'stop'}");
+        stored = pmcu_stored(&p);
+        file = pmcu_save(p.qts);
+        unlink(file);
+        g_assert_cmpint(pmcu_stored(&p), ==, stored);
+        qtest_qmp_assert_success(p.qts, "{'execute': 'cont'}");
+    }
+    qtest_quit(p.qts);
+}
+
+/*
  * CPU 1 is switched on in window 0, off and on in window 2, and off in window
  * 4. False, with CPU 1 off, if the host was too slow for one of them.
  */
@@ -1405,6 +1437,7 @@ int main(int argc, char **argv)
     qtest_add_func("hisi_pmcu/tcg/one-moment", test_one_moment);
     qtest_add_func("hisi_pmcu/tcg/hammer", test_hammer);
     qtest_add_func("hisi_pmcu/tcg/stop-cont", test_stop_cont);
+    qtest_add_func("hisi_pmcu/tcg/stop-icount", test_stop_icount);
     qtest_add_func("hisi_pmcu/tcg/overflow-interrupt", test_overflow);
     qtest_add_func("hisi_pmcu/tcg/pmcr-interrupt", test_pmcr_interrupt);
     qtest_add_func("hisi_pmcu/tcg/template-bits", test_template_bits);

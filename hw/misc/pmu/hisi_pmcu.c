@@ -564,6 +564,15 @@ static void hisi_pmcu_timer(void *opaque)
 {
     HisiPmcuState *s = opaque;
 
+    /*
+     * If one thread runs all CPUs, a timer that was due when the machine
+     * stopped expires later (rr_cpu_thread_fn() has enabled the clock again),
+     * maybe when RAM has just been saved, and the record would be lost.
+     * hisi_pmcu_vm_state() sets the timer again.
+     */
+    if (!runstate_is_running()) {
+        return;
+    }
     if (s->state == HISI_PMCU_COUNT) {
         hisi_pmcu_window(s);
     } else {
@@ -899,8 +908,9 @@ static int hisi_pmcu_post_load(void *opaque, int version_id)
 }
 
 /*
- * Set the timer of a run that has been loaded; without a load, it is set. The
- * user may let a machine run whose stream was refused: do nothing with it.
+ * Set the timer of a run that has been loaded, or has expired while the machine
+ * was stopped; else, it is set. The user may let a machine run whose stream was
+ * refused: do nothing with it.
  */
 static void hisi_pmcu_vm_state(void *opaque, bool running, RunState state)
 {
