@@ -17,30 +17,34 @@ functional.need(functional.emulator('ppc64'), IMAGE, *functional.guest_files('po
 
 
 class Boot(unittest.TestCase):
-    def check(self, machine):
+    def check(self, generation):
+        machine = f'powernv{generation}'
         # .scale and .unit are attributes of events; some names have a dot, too
         status, lines = functional.in_guest(
             'cd /sys/bus/event_source/devices\n'
             'for pmu in core thread trace; do\n'
             '    echo $pmu $(ls ${pmu}_imc/events | grep -vcE "[.](scale|unit)$")\n'
             'done\n'
+            'grep -m1 ^cpu /proc/cpuinfo; grep -m1 ^machine /proc/cpuinfo\n'
             'grep IMC: /sys/firmware/opal/msglog', 'power', machine=f'{machine},imc=off', smp='1',
             args=['-drive', f'file={IMAGE},format=raw,if=mtd,readonly=on'])
         self.assertEqual(status, 0)
         found = {line.split()[0]: int(line.split()[1]) for line in lines[:3]}
         listed = imc.listed(machine)
         self.assertEqual(found, {pmu: listed[pmu] for pmu in ('core', 'thread', 'trace')})
+        self.assertRegex(lines[3], rf'cpu\s*: POWER{generation}\b')
+        self.assertIn('PowerNV', lines[4])
         # The catalog was found and expanded; only the nest's microcode is missing.
-        self.assertEqual([line.split('IMC: ', 1)[1] for line in lines[3:]],
+        self.assertEqual([line.split('IMC: ', 1)[1] for line in lines[5:]],
                          ['IMC: Pausing ucode failed, disabling nest imc'])
 
     def test_power9(self):
         """skiboot and Linux take all events of the POWER9 catalog"""
-        self.check('powernv9')
+        self.check(9)
 
     def test_power10(self):
         """skiboot and Linux take all events of the POWER10 catalog"""
-        self.check('powernv10')
+        self.check(10)
 
 
 class CommandLine(unittest.TestCase):

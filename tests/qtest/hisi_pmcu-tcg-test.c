@@ -364,8 +364,8 @@ static void test_stop_cont(void)
 }
 
 /*
- * The same if one thread runs the CPUs and the timers: to save the machine wakes
- * it. With windows of 20 ns, a timer is due at one stop of 20 to 100.
+ * The same if one thread runs the CPUs and the timers: to save the machine
+ * wakes it. With windows of 20 ns, a timer is due at one stop of 20 to 100.
  */
 static void test_stop_icount(void)
 {
