@@ -5,6 +5,7 @@ import argparse
 import pathlib
 import subprocess
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
@@ -67,6 +68,9 @@ class Install(unittest.TestCase):
                                    '-chardev', 'stdio,id=out', *options.split()], cwd='/',
                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                   stdin=subprocess.DEVNULL, text=True, errors='replace') as child:
+                limit = threading.Timer(600, child.kill)
+                limit.start()
                 found = next((line for line in child.stdout if text in line), '')
+                limit.cancel()
                 child.kill()
             self.assertIn(text, found)

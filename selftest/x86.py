@@ -39,7 +39,8 @@ TROUBLE = re.compile(r'unknown reason|irq loop stuck|lockup|Oops|BUG:|WARNING:|C
 
 def run(script, model, **options):
     """{part: lines} of what a guest printed."""
-    _, lines = functional.in_guest(script + END, 'x86', cpu=model, **options)
+    status, lines = functional.in_guest(script + END, 'x86', cpu=model, **options)
+    assert status == 0, lines[-60:]
     parts, name = {}, None
     for line in lines:
         if line.startswith('== '):
