@@ -26,9 +26,10 @@ class Boot(unittest.TestCase):
             '    echo $pmu $(ls ${pmu}_imc/events | grep -vcE "[.](scale|unit)$")\n'
             'done\n'
             'grep -m1 ^cpu /proc/cpuinfo; grep -m1 ^machine /proc/cpuinfo\n'
-            'grep IMC: /sys/firmware/opal/msglog', 'power', machine=f'{machine},imc=off', smp='1',
+            'grep IMC: /sys/firmware/opal/msglog; exit 7', 'power', smp='1',
+            machine=f'{machine},imc=off',
             args=['-drive', f'file={IMAGE},format=raw,if=mtd,readonly=on'])
-        self.assertEqual(status, 0)
+        self.assertEqual(status, 7, "the script's exit status is the command's")
         found = {line.split()[0]: int(line.split()[1]) for line in lines[:3]}
         listed = imc.listed(machine)
         self.assertEqual(found, {pmu: listed[pmu] for pmu in ('core', 'thread', 'trace')})

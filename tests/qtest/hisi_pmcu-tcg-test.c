@@ -382,7 +382,8 @@ static void test_stop_icount(void)
         g_autofree char *file = NULL;
         unsigned stored;
 
-        if (pmcu_state(&p) == HISI_PMCU_IDLE) {
+        if (pmcu_state(&p) != HISI_PMCU_COUNT) {
+            pmcu_write(&p, A_INT_CLR, DONE);
             pmcu_start(&p, &run);
         }
         qtest_qmp_assert_success(p.qts, "{'execute': 'stop'}");
