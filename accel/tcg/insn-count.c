@@ -556,30 +556,33 @@ static unsigned insn_count_insns_until_deadline(CPUState *cpu,
 }
 
 /*
- * Does the block bring no deadline nearer, but one that is far? Then give it
- * the units that it needs more than the @left ones, if the lanes have room for
- * what it counts.
+ * Is a deadline too near for the block, but one that the block does not bring
+ * nearer? Then give it the units that it needs more than the @left ones, if the
+ * lanes have room for what it counts. It is the only one that gets any: if the
+ * deadlines leave room for it, a new budget is better, which many blocks use.
  */
 static bool insn_count_pass(CPUState *cpu, TranslationBlock *tb, int64_t left)
 {
     const InsnCountOps *ops = insn_count_ops(cpu);
     CPUInsnCount *c = insn_count_state(cpu);
+    unsigned domain = tb->count_domain, i;
     int64_t more = tb->count_units - left, all = more;
-    unsigned i;
+    int64_t room = insn_count_until_deadline(cpu, c->due, domain) -
+                   (c->budget[domain] - left);
 
     /* No more than this can be used until the words are folded again */
     for (i = 0; i < ops->domains; i++) {
         all += c->budget[i];
     }
-    if (!ops->reaches || (tb->count_words & c->due_words) ||
+    if (!ops->reaches || room >= tb->count_units ||
+        (tb->count_words & c->due_words) ||
         all >= c->due_any || c->counted != c->wanted ||
         (tb_cflags(tb) & CF_COUNT_MASK) ||
-        c->budget[tb->count_domain] + more >
-        (c->limit ?: INSN_COUNT_MAX_UNITS)) {
+        c->budget[domain] + more > (c->limit ?: INSN_COUNT_MAX_UNITS)) {
         return false;
     }
     c->excess = true;
-    insn_count_add_budget(cpu, tb->count_domain, more);
+    insn_count_add_budget(cpu, domain, more);
     return true;
 }
 
