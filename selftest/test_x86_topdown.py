@@ -156,10 +156,11 @@ class Static:
         self.assertEqual(self.parts['check'], self.parts['again'])
 
     def test_sample(self):
-        """slots can be sampled: one sample for each period, within 1 %"""
+        """slots can be sampled: one sample for each whole period"""
         number = next(int(l) for l in self.parts['sample'] if l.isdigit())
         [(_, count, _)] = counts(self.parts['sample'])
-        self.assertAlmostEqual(number * 1000000 / count, 1, delta=0.01)
+        # The last period is not a whole one. Two runs differ by less than a fifth of a period.
+        self.assertAlmostEqual(number, count / 1000000 - 0.5, delta=0.7)
 
 
 class Icelake(Static, TopDown):

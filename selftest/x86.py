@@ -83,6 +83,11 @@ class Case(unittest.TestCase):
     def shortDescription(self):
         return f'{self.where}: {super().shortDescription()}'
 
+    def assertNoTrouble(self, log):
+        """The kernel's log has none; else show all from there on, with the call traces."""
+        first = next((n for n, line in enumerate(log) if TROUBLE.search(line)), len(log))
+        self.assertEqual(log[first:], [], '\n'.join(log[first:]))
+
 
 class TopDown(Case):
     """Of one guest, and what holds of every TopDown tree."""
@@ -93,9 +98,6 @@ class TopDown(Case):
         cls.where = cls.cpu
         cls.parts = run(TOOLS + topdown.FUNCTIONS + cls.script, cls.cpu,
                         **{'smp': '1', **cls.options})
-
-    def assertNoTrouble(self, lines):
-        self.assertEqual([l for l in lines if TROUBLE.search(l)], [])
 
     def assertTree(self, share, delta=0.5):
         """Shares are 0 to 100 %, level 1 adds up to 100, parts add up to their category.
