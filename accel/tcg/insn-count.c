@@ -152,6 +152,7 @@ static void insn_count_fold_words(CPUState *cpu, unsigned domain,
     CPUInsnCount *c = insn_count_state(cpu);
     uint64_t now[INSN_COUNT_WORDS];
     int64_t left, used;
+    bool reached = false;
     unsigned i;
 
     now[0] = insn_count_get(cpu, domain, 0) - ahead[0];
@@ -163,6 +164,7 @@ static void insn_count_fold_words(CPUState *cpu, unsigned domain,
     }
     for (i = 1; i < ops->words; i++) {
         now[i] = insn_count_get(cpu, domain, i) - ahead[i];
+        reached |= now[i] && (c->due_words & 1 << i);
     }
 
     seqlock_write_begin(&c->seq);
@@ -185,7 +187,8 @@ static void insn_count_fold_words(CPUState *cpu, unsigned domain,
     seqlock_write_end(&c->seq);
 
     insn_count_use_due(c, c->due, domain, used);
-    c->due_any -= used;
+    /* Perhaps a deadline is reached: until the hook was called, none is far. */
+    c->due_any = reached ? 0 : c->due_any - used;
 }
 
 void insn_count_sync(CPUState *cpu, uintptr_t ra)
@@ -565,7 +568,7 @@ static bool insn_count_pass(CPUState *cpu, TranslationBlock *tb, int64_t left)
 {
     const InsnCountOps *ops = insn_count_ops(cpu);
     CPUInsnCount *c = insn_count_state(cpu);
-    unsigned domain = tb->count_domain, i;
+    unsigned domain = tb->count_domain, i, w;
     int64_t more = tb->count_units - left, all = more;
     int64_t room = insn_count_until_deadline(cpu, c->due, domain) -
                    (c->budget[domain] - left);
@@ -573,6 +576,12 @@ static bool insn_count_pass(CPUState *cpu, TranslationBlock *tb, int64_t left)
     /* No more than this can be used until the words are folded again */
     for (i = 0; i < ops->domains; i++) {
         all += c->budget[i];
+        /* The last block may have reached a deadline with its last instruction */
+        for (w = 1; w < ops->words; w++) {
+            if ((c->due_words & 1 << w) && insn_count_get(cpu, i, w)) {
+                return false;
+            }
+        }
     }
     if (!ops->reaches || room >= tb->count_units ||
         (tb->count_words & c->due_words) ||
