@@ -2949,6 +2949,9 @@ static void test_fault(const void *data)
         assert_word(&n, GROUP, posts);
         step(&n, MS);
     }
+    /* A byte that is stored as it is changes nothing, also of what is late */
+    qtest_writeb(n.qts, n.area + second, 0);
+    assert_word(&n, second, 8 * b);
     /* A store is seen, and what was not posted comes in the end */
     put(&n, first, 1000);
     assert_word(&n, first, 1000);
@@ -3205,11 +3208,28 @@ static void add_test(const char *name, void (*test)(const void *data))
     }
 }
 
+/* The device tree and the memory map are made once: imc cannot change then. */
+static void test_machine_late(const void *data)
+{
+    const Gen *gen = data;
+    Nest n = nest_init(gen, "");
+    QDict *error = qtest_qmp_assert_failure_ref(n.qts,
+        "{ 'execute': 'qom-set', 'arguments': { 'path': '/machine', "
+        "'property': 'imc', 'value': false } }");
+
+    g_assert_cmpstr(qdict_get_str(error, "desc"), ==,
+                    "imc cannot be set after the machine was created");
+    qobject_unref(error);
+    g_assert_true(qtest_qom_get_bool(n.qts, "/machine", "imc"));
+    nest_quit(&n);
+}
+
 int main(int argc, char **argv)
 {
     g_test_init(&argc, &argv, NULL);
 
     add_test("state/boot", test_boot);
+    add_test("state/machine-option-late", test_machine_late);
     add_test("state/reset", test_reset);
     add_test("state/commands", test_commands);
     add_test("state/bad-commands-pause", test_bad_commands);

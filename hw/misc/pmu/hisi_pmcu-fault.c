@@ -68,10 +68,18 @@ bool hisi_pmcu_faults_parse(const char *list, HisiPmcuFaults *faults,
                             Error **errp)
 {
     g_auto(GStrv) texts = g_strsplit(list, ",", 0);
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal,
+                                                       g_free, NULL);
     HisiPmcuFaults f = { };
     unsigned i;
 
     for (i = 0; texts[i]; i++) {
+        g_autofree char *name = g_strndup(texts[i], strcspn(texts[i], ":"));
+
+        if (!g_hash_table_add(seen, g_strdup(name))) {
+            error_setg(errp, "fault '%s' can be given only once", name);
+            return false;
+        }
         if (!fault_parse(texts[i], &f, errp)) {
             return false;
         }

@@ -73,8 +73,8 @@ static const PmuSyntheticEvents hisi_pmcu_events = {
 
 /*
  * Most bytes of synthetic-events. Our decision: room for PMU_SYNTHETIC_MAX
- * entries of 128 bytes each. Without useless zeros, the longest has 103: two
- * events of 6 digits, two units of 10, "ramp:" and three numbers of 20.
+ * entries of 128 bytes each. Without useless zeros, the longest has 62: two
+ * events and two units of 6 digits, "ramp:", and numbers of 10, 10 and 6.
  */
 #define HISI_PMCU_MAX_LIST  524288u
 
@@ -948,6 +948,8 @@ static int hisi_pmcu_pre_load(void *opaque)
     s->done_again = false;
     s->unchecked = true;
     g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
+    /* Left by a stream that ended in it */
+    g_clear_pointer(&s->run_list, g_free);
     return 0;
 }
 
@@ -998,6 +1000,8 @@ static int hisi_pmcu_synthetic_post_load(void *opaque, int version_id)
                      "a string", TYPE_HISI_PMCU);
         return -EINVAL;
     }
+    /* A stream can have this subsection twice */
+    pmu_synthetic_unref(s->run_synthetic);
     s->run_synthetic = pmu_synthetic_parse(list, &hisi_pmcu_events, &err);
     if (!s->run_synthetic) {
         error_prepend(&err, "%s: invalid migration stream: ", TYPE_HISI_PMCU);
@@ -1233,14 +1237,20 @@ static void hisi_pmcu_realize(DeviceState *dev, Error **errp)
                        "hisi-pmcu-dma");
     timer_init_ns(&s->timer, QEMU_CLOCK_VIRTUAL, hisi_pmcu_timer, s);
     s->vm_state = qemu_add_vm_change_state_handler(hisi_pmcu_vm_state, s);
+    memory_region_set_enabled(&s->iomem, true);
 }
 
 static void hisi_pmcu_unrealize(DeviceState *dev)
 {
     HisiPmcuState *s = HISI_PMCU(dev);
 
+    /* The board has mapped the registers, which need what is freed here. */
+    memory_region_set_enabled(&s->iomem, false);
     qemu_del_vm_change_state_handler(s->vm_state);
     timer_del(&s->timer);
+    s->state = HISI_PMCU_IDLE;
+    s->cpus_found = false;
+    s->nr_cpus = 0;
     address_space_destroy(&s->dma_as);
     g_clear_pointer(&s->record, g_free);
     g_clear_pointer(&s->cpu, g_free);

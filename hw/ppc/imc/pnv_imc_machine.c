@@ -30,6 +30,10 @@ static bool pnv_imc_machine_get(Object *obj, Error **errp)
 
 static void pnv_imc_machine_set(Object *obj, bool value, Error **errp)
 {
+    if (phase_check(PHASE_MACHINE_INITIALIZED)) {
+        error_setg(errp, "imc cannot be set after the machine was created");
+        return;
+    }
     PNV_MACHINE(obj)->imc = value;
 }
 

@@ -412,7 +412,8 @@ static void test_fault_grammar(void)
         "lose-done:1", "delay-done:0", "delay-done:86400000000001",
         "delay-done", "Stay-busy", "stay-busy,lose-done",
         "stay-busy,delay-done:1", "stay-busy,repeat-done",
-        "repeat-done,lose-done", "lose-done ,x",
+        "repeat-done,lose-done", "lose-done ,x", "refuse:1,refuse:2",
+        "dma-read:1,lose-done,dma-read:3", "lose-done,lose-done",
     };
     Pmcu p = pmcu_init("");
 

@@ -381,6 +381,35 @@ static void test_machine_late(void)
     }
 }
 
+static void set_realized(const Pmcu *p, bool value)
+{
+    qtest_qmp_assert_success(p->qts, "{'execute': 'qom-set', 'arguments': {"
+                             "'path': %s, 'property': 'realized', "
+                             "'value': %i}}", PMCU_PATH, value);
+}
+
+/*
+ * A device that is unrealized in the middle of a run ends it, and has no
+ * registers; realized again, it does its work as before.
+ */
+static void test_machine_unrealize(void)
+{
+    Pmcu p = pmcu_init("-smp 2");
+    PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 2 };
+
+    pmcu_start(&p, &run);
+    set_realized(&p, false);
+    pmcu_step(&p, 10 * MS);
+    pmcu_break(&p);
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==, 0);
+    set_realized(&p, true);
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS) & 0xff, ==, 0);
+    pmcu_start(&p, &run);
+    pmcu_step(&p, 10 * MS);
+    g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==, 2 << 16);
+    pmcu_quit(&p);
+}
+
 /* What QEMU says when it starts; it ends after it has written its tree. */
 static char *start_messages(const char *args)
 {
@@ -511,6 +540,7 @@ void add_machine_tests(void)
     qtest_add_func("hisi_pmcu/machine/constraints", test_machine_constraints);
     qtest_add_func("hisi_pmcu/machine/info-qtree", test_machine_qtree);
     qtest_add_func("hisi_pmcu/machine/set-at-run-time", test_machine_late);
+    qtest_add_func("hisi_pmcu/machine/unrealize", test_machine_unrealize);
     qtest_add_func("hisi_pmcu/machine/set-before-creation",
                    test_machine_preconfig);
     qtest_add_func("hisi_pmcu/machine/old-types", test_machine_old_types);
