@@ -48,6 +48,15 @@ def between(least, most):
                   f'from {least} to {most}')
 
 
+class File(argparse.Action):
+    """A file or a folder: '', as of a variable of a shell that is not set, is none."""
+
+    def __call__(self, parser, namespace, value, option_string=None):
+        if not value:
+            parser.error(f"{option_string}: expected a file or a folder, not ''")
+        setattr(namespace, self.dest, value)
+
+
 def one_of(*known):
     """One of these names, or none: `choices` of words that may be left out refuse that."""
     def parse(text):
@@ -101,7 +110,7 @@ def from_guest(text):
     """(text, guest path, host path) of --get"""
     path, _, local = text.partition('=')
     local = local or os.path.basename(path.rstrip('/'))
-    if not path.startswith('/') or not path.strip('/') or not local:
+    if not path.startswith('/') or not path.strip('/') or not local or '..' in path.split('/'):
         raise ArgumentTypeError(f'--get {text}: expected /PATH/IN/GUEST or /PATH/IN/GUEST=FILE')
     if path.startswith(('/proc/', '/sys/')):    # tar believes their sizes, which are 0 or wrong
         raise ui.Fail(f'--get {path}: this is no file on a disk',
@@ -171,6 +180,8 @@ def add(sub, group, section, key, text):
             kw |= {'type': one_of(*metavar.split('|'))} if many else {'choices': metavar.split('|')}
         if many and dashes:
             kw['action'] = 'append'
+        elif dashes and re.match('FILE|DIR', metavar):
+            kw['action'] = File
         elif not dashes and marked != name:
             kw['nargs'] = marked[-1]
     where = f'{section} {name}'

@@ -208,6 +208,8 @@ def started(opt, interactive=False, **kw):
                 '-mon', 'chardev=pmu-monitor,mode=control']
         log.write(f'$ {shlex.join(cmd)}\n')
         if interactive:                 # Ctrl-C belongs to the guest
+            # -nographic has it, but not if there is another monitor.
+            cmd += ['-serial', 'mon:stdio']
             stack.callback(signal.signal, signal.SIGINT,
                            signal.signal(signal.SIGINT, signal.SIG_IGN))
         # The kernel ends it if we are killed.
@@ -263,11 +265,11 @@ def run(opt, echo=show, typed=False, limit=0, drop=b''):
                     given.kept.save(opt.guest)
                     given.kept.send(child.stdin, opt.run)
                     continue
-                if match := re.search(rb'@@pmu-exit (\d+)', line):
+                if match := re.search(rb'@@pmu-exit (\d{1,3})\s*$', line):
                     if match.start():           # output that did not end its line
                         echo(line[:match.start()].decode(errors='replace'))
                     complete = given.collect()      # whatever the script's status
-                    return int(match[1]) or int(not complete)
+                    return min(int(match[1]), 255) or int(not complete)
                 # A script may print that, too. After a panic, QEMU ends, but with panic=0 it waits.
                 panic = panic or re.search(PANIC, line)
                 if panic:

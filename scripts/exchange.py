@@ -181,12 +181,19 @@ class Exchange:
         complete = True
         for path, local in self.opt.gets.items():
             source = out / path.lstrip('/')
-            if not os.path.lexists(source):
+            # A link on the way can lead to the host's files.
+            inside = source.parent.resolve().is_relative_to(out.resolve())
+            if not inside or not os.path.lexists(source):
                 ui.say(f'--get {path}: the guest has no such file')
+                complete = False
+                continue
+            if os.path.islink(local):
+                ui.say(f'--get {path}: {local} is a link, perhaps from a guest, and not followed; '
+                       'give what it leads to')
                 complete = False
                 continue
             inside = '/' * (source.is_dir() and not source.is_symlink())
             # -I: files may be of the same time, with --repeatable. Paths are absolute: rsync takes
             # a name with a colon for one of another host.
-            ui.run(['rsync', '-rlptI', f'{source}{inside}', local], 'get.log')
+            ui.run(['rsync', '-rlptI', '--chmod=u-s,g-s', f'{source}{inside}', local], 'get.log')
         return complete

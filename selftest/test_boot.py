@@ -395,6 +395,26 @@ class Inside(unittest.TestCase):
         self.assertEqual(os.readlink(self.top / 'got/link'), 'sub')
         self.assertEqual((self.top / 'a:b').read_text(), 'one')
 
+    def test_collect_links(self):
+        """no link leads out of what the guest sent, or to another place than the wanted one"""
+        write(self.top, {'host/secret': 'secret', 'guest/one': 'new', 'guest/deep/su': 'su'})
+        os.symlink(self.top / 'host', self.top / 'guest/etc')
+        os.symlink(self.top / 'host', self.top / 'local')
+        (self.top / 'guest/deep/su').chmod(0o6755)
+        given = self.exchange(gets={'/etc/secret': self.top / 'found', '/one': self.top / 'local',
+                                    '/deep': self.top / 'deep'})
+        subprocess.run(['tar', '-cf', self.top / 'get.tar', '-C', self.top / 'guest', 'etc', 'one',
+                        'deep'], check=True)
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertFalse(given.collect())
+        self.assertEqual(said.getvalue().splitlines(), [
+            'pmu: --get /etc/secret: the guest has no such file',
+            f'pmu: --get /one: {self.top}/local is a link, perhaps from a guest, and not followed; '
+            'give what it leads to'])
+        self.assertFalse(os.path.lexists(self.top / 'found'))
+        self.assertEqual(os.listdir(self.top / 'host'), ['secret'])
+        self.assertEqual((self.top / 'deep/su').stat().st_mode & 0o7777, 0o755)
+
     def test_collect_all(self):
         """it is a success if all is there; of a guest that sent nothing, all is missing"""
         for name, content, good in ('none', b'', False), ('all', None, True):
