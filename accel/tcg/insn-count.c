@@ -576,7 +576,7 @@ static bool insn_count_pass(CPUState *cpu, TranslationBlock *tb, int64_t left)
     /* No more than this can be used until the words are folded again */
     for (i = 0; i < ops->domains; i++) {
         all += c->budget[i];
-        /* The last block may have reached a deadline with its last instruction */
+        /* The last instruction before may have reached a deadline */
         for (w = 1; w < ops->words; w++) {
             if ((c->due_words & 1 << w) && insn_count_get(cpu, i, w)) {
                 return false;
