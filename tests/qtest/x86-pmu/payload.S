@@ -324,6 +324,17 @@ payload_user_int:
     jnz     1b
     ret
 
+/* A store that ends its block nearly, and blocks without one */
+BODY last_store
+    mov     $50000, %ecx
+    mov     %rax, (%rdi)
+    .globl  payload_last_store
+payload_last_store:
+    jmp     1f
+1:  dec     %ecx
+    jnz     1b
+    ret
+
 BODY mmio_load
     mov     $APIC_BASE, %edi
     nop

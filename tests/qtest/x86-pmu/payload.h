@@ -16,6 +16,7 @@
     X(rep_movsb) X(rep_movsq) X(rep_stosb)                                  \
     X(rep_lodsw) X(rep_scasb) X(rep_cmpsb) X(rep_movsb_back)                \
     X(breakpoint) X(load_fault) X(store_fault) X(syscalls) X(user_int)      \
+    X(last_store)                                                           \
     X(mmio_load) X(mmio_store) X(smc_once) X(smc_loop) X(smc_other)         \
     X(single_step) X(watchpoint) X(halt) X(until_irqs) X(until_event)       \
     X(locked) X(split_locks) X(read_rdpmc) X(read_rdmsr)                    \
@@ -63,6 +64,7 @@ extern const uint8_t payload_full_block[], payload_full_block_end[];
 extern const uint8_t payload_fault_skipped[];
 extern const uint8_t payload_irq_calls[], payload_loop_div_end[];
 extern const uint8_t payload_storm_end[], payload_user_int[];
+extern const uint8_t payload_last_store[];
 extern const uint64_t payload_split_steps[];
 extern const uint8_t payload_halted[];
 extern const uint8_t payload_ss_loaded[];
