@@ -206,10 +206,10 @@ def started(opt, interactive=False, **kw):
         stack.enter_context(given.running())
         cmd += ['-chardev', f'socket,id=pmu-monitor,server=on,wait=off,fd={listener.fileno()}',
                 '-mon', 'chardev=pmu-monitor,mode=control']
+        if interactive:                 # -nographic has no Ctrl-A if there is another monitor
+            cmd += ['-serial', 'mon:stdio']
         log.write(f'$ {shlex.join(cmd)}\n')
         if interactive:                 # Ctrl-C belongs to the guest
-            # -nographic has it, but not if there is another monitor.
-            cmd += ['-serial', 'mon:stdio']
             stack.callback(signal.signal, signal.SIGINT,
                            signal.signal(signal.SIGINT, signal.SIG_IGN))
         # The kernel ends it if we are killed.

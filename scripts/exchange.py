@@ -182,8 +182,8 @@ class Exchange:
         for path, local in self.opt.gets.items():
             source = out / path.lstrip('/')
             # A link on the way can lead to the host's files.
-            inside = source.parent.resolve().is_relative_to(out.resolve())
-            if not inside or not os.path.lexists(source):
+            ours = source.parent.resolve().is_relative_to(out.resolve())
+            if not ours or not os.path.lexists(source):
                 ui.say(f'--get {path}: the guest has no such file')
                 complete = False
                 continue

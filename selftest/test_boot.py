@@ -140,6 +140,12 @@ class Boot(unittest.TestCase):
         done = self.boot(f'{UP}echo "{text}@@pmu-exit 3"\nexec sleep 1000')
         self.assertEqual((done.returncode, done.stdout), (3, text), done.stderr)
 
+    def test_speaks_of_end(self):
+        """a line that only has the marker in it is no end; a status is at most 255"""
+        text = 'log: @@pmu-exit 0 ok\n@@pmu-exit 0000\n'
+        done = self.boot(f'{UP}echo "{text}@@pmu-exit 256"\nexec sleep 1000')
+        self.assertEqual((done.returncode, done.stdout), (255, text), done.stderr)
+
     def test_noise(self):
         """warnings about CPU features that TCG lacks are not shown, other warnings are"""
         done = self.boot(f'''
@@ -200,8 +206,10 @@ class Boot(unittest.TestCase):
     def test_shell(self):
         """the interactive console passes QEMU's status on; Ctrl-C is for the guest"""
         go = self.top / 'go'
-        with self.start(f'echo prompt\nuntil [ -e "{go}" ]; do sleep 0.05; done\nexit 5',
+        with self.start(f'echo "$*"; echo prompt\nuntil [ -e "{go}" ]; do sleep 0.05; done\nexit 5',
                         mode='shell') as child:
+            # Else a second monitor takes Ctrl-A X and Ctrl-A C away
+            self.assertIn(' -serial mon:stdio', child.stdout.readline())
             self.assertEqual(child.stdout.readline(), 'prompt\n')
             child.send_signal(signal.SIGINT)
             go.touch()

@@ -64,7 +64,7 @@ class Arguments(unittest.TestCase):
                      'count --tolerance nan -- x', 'boot power --snapshot --run x',
                      'boot arm --snapshot --repeatable', 'boot arm --snapshot --share guest',
                      'boot arm --snapshot --ssh', 'boot arm --snapshot --acpi',
-                     'rebase --continue --discard',
+                     'rebase --continue --discard', 'count --baseline= -- x',
                      'pnor', 'pnor -o x', 'pnor --catalog 0x4e0200=x', 'pnor --base x',
                      'pnor --list x --catalog 0x4e0200=x', 'pnor --list x --base x',
                      'pnor --list x -o x', 'set --events x faults=',

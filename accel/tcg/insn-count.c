@@ -187,7 +187,7 @@ static void insn_count_fold_words(CPUState *cpu, unsigned domain,
     seqlock_write_end(&c->seq);
 
     insn_count_use_due(c, c->due, domain, used);
-    /* Perhaps a deadline is reached: until the hook was called, none is far. */
+    /* None is far until the hook has looked, as one may be reached. */
     c->due_any = reached ? 0 : c->due_any - used;
 }
 
@@ -558,17 +558,35 @@ static unsigned insn_count_insns_until_deadline(CPUState *cpu,
     return reached;
 }
 
+/* Does a word in which a deadline lies hold anything? */
+static bool insn_count_due_word_used(CPUState *cpu)
+{
+    const InsnCountOps *ops = insn_count_ops(cpu);
+    uint8_t due_words = insn_count_state(cpu)->due_words;
+    unsigned i, w;
+
+    for (i = 0; i < ops->domains; i++) {
+        for (w = 1; w < ops->words; w++) {
+            if ((due_words & 1 << w) && insn_count_get(cpu, i, w)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /*
  * Is a deadline too near for the block, but one that the block does not bring
- * nearer? Then give it the units that it needs more than the @left ones, if the
- * lanes have room for what it counts. It is the only one that gets any: if the
- * deadlines leave room for it, a new budget is better, which many blocks use.
+ * nearer, and that no block before has reached? Then give it the units that it
+ * needs more than the @left ones, if the lanes have room for what it counts. It
+ * is the only one that gets any: if the deadlines leave room for it, a new
+ * budget is better, which many blocks use.
  */
 static bool insn_count_pass(CPUState *cpu, TranslationBlock *tb, int64_t left)
 {
     const InsnCountOps *ops = insn_count_ops(cpu);
     CPUInsnCount *c = insn_count_state(cpu);
-    unsigned domain = tb->count_domain, i, w;
+    unsigned domain = tb->count_domain, i;
     int64_t more = tb->count_units - left, all = more;
     int64_t room = insn_count_until_deadline(cpu, c->due, domain) -
                    (c->budget[domain] - left);
@@ -576,15 +594,9 @@ static bool insn_count_pass(CPUState *cpu, TranslationBlock *tb, int64_t left)
     /* No more than this can be used until the words are folded again */
     for (i = 0; i < ops->domains; i++) {
         all += c->budget[i];
-        /* The last instruction before may have reached a deadline */
-        for (w = 1; w < ops->words; w++) {
-            if ((c->due_words & 1 << w) && insn_count_get(cpu, i, w)) {
-                return false;
-            }
-        }
     }
     if (!ops->reaches || room >= tb->count_units ||
-        (tb->count_words & c->due_words) ||
+        (tb->count_words & c->due_words) || insn_count_due_word_used(cpu) ||
         all >= c->due_any || c->counted != c->wanted ||
         (tb_cflags(tb) & CF_COUNT_MASK) ||
         c->budget[domain] + more > (c->limit ?: INSN_COUNT_MAX_UNITS)) {

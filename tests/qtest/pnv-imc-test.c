@@ -3198,16 +3198,6 @@ static void test_monkey(const void *data)
     nest_quit(&n0);
 }
 
-static void add_test(const char *name, void (*test)(const void *data))
-{
-    for (int i = 0; i < ARRAY_SIZE(gens); i++) {
-        g_autofree char *path = g_strdup_printf("pnv-imc/%s/%s",
-                                                gens[i].machine, name);
-
-        qtest_add_data_func(path, &gens[i], test);
-    }
-}
-
 /* The device tree and the memory map are made once: imc cannot change then. */
 static void test_machine_late(const void *data)
 {
@@ -3222,6 +3212,16 @@ static void test_machine_late(const void *data)
     qobject_unref(error);
     g_assert_true(qtest_qom_get_bool(n.qts, "/machine", "imc"));
     nest_quit(&n);
+}
+
+static void add_test(const char *name, void (*test)(const void *data))
+{
+    for (int i = 0; i < ARRAY_SIZE(gens); i++) {
+        g_autofree char *path = g_strdup_printf("pnv-imc/%s/%s",
+                                                gens[i].machine, name);
+
+        qtest_add_data_func(path, &gens[i], test);
+    }
 }
 
 int main(int argc, char **argv)

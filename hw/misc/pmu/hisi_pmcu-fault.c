@@ -74,9 +74,9 @@ bool hisi_pmcu_faults_parse(const char *list, HisiPmcuFaults *faults,
     unsigned i;
 
     for (i = 0; texts[i]; i++) {
-        g_autofree char *name = g_strndup(texts[i], strcspn(texts[i], ":"));
+        char *name = g_strndup(texts[i], strcspn(texts[i], ":"));
 
-        if (!g_hash_table_add(seen, g_strdup(name))) {
+        if (!g_hash_table_add(seen, name)) {
             error_setg(errp, "fault '%s' can be given only once", name);
             return false;
         }

@@ -73,8 +73,9 @@ static const PmuSyntheticEvents hisi_pmcu_events = {
 
 /*
  * Most bytes of synthetic-events. Our decision: room for PMU_SYNTHETIC_MAX
- * entries of 128 bytes each. Without useless zeros, the longest has 62: two
- * events and two units of 6 digits, "ramp:", and numbers of 10, 10 and 6.
+ * entries of 128 bytes each. Without useless zeros, the longest has 62 with its
+ * comma: two events and two units of 6 digits, "ramp:", and numbers of 10, 10
+ * and 6.
  */
 #define HISI_PMCU_MAX_LIST  524288u
 
@@ -1246,9 +1247,8 @@ static void hisi_pmcu_unrealize(DeviceState *dev)
 
     /* The board has mapped the registers, which need what is freed here. */
     memory_region_set_enabled(&s->iomem, false);
+    device_cold_reset(dev);
     qemu_del_vm_change_state_handler(s->vm_state);
-    timer_del(&s->timer);
-    s->state = HISI_PMCU_IDLE;
     s->cpus_found = false;
     s->nr_cpus = 0;
     address_space_destroy(&s->dma_as);

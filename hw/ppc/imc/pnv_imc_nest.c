@@ -657,19 +657,13 @@ static void command(PnvImc *imc, uint64_t value)
     }
 }
 
-/* The bits of @value that are in @mask replace those of @old. */
-static uint64_t replace_bits(uint64_t old, uint64_t value, uint64_t mask)
-{
-    return (old & ~mask) | (value & mask);
-}
-
-static void write_word(PnvImc *imc, uint32_t offset, uint64_t value,
-                       uint64_t mask)
+/* Store @length bits of a word, from bit @start on. */
+static void write_word(PnvImc *imc, uint32_t offset, unsigned start,
+                       unsigned length, uint64_t bits)
 {
     PnvImcNest *n = &imc->nest;
-    const uint64_t stored = value;
+    uint64_t value = deposit64(read_word(imc, offset), start, length, bits);
 
-    value = replace_bits(read_word(imc, offset), value, mask);
     update_running_time(imc);
     switch (offset) {
     case CB_STATUS:
@@ -707,16 +701,16 @@ static void write_word(PnvImc *imc, uint32_t offset, uint64_t value,
             PnvImcGroup *group = find_group(n, offset);
             PnvImcWord *w = find_or_add_word(n, offset);
 
-            /* A fault hides counts; the bytes that are not stored keep them. */
-            value = replace_bits(posted_word(imc, offset, update_posts(imc)),
-                                 stored, mask);
+            /* A fault hides counts; the bits that are not stored keep them. */
+            value = deposit64(posted_word(imc, offset, update_posts(imc)),
+                              start, length, bits);
             rebase_word(w, n->posts);
             w->base = value;
             w->before = value;
             if (group) {
                 uint64_t *late = &group->late[offset % PNV_IMC_GROUP_SIZE / 8];
 
-                *late = replace_bits(*late, stored, mask);
+                *late = deposit64(*late, start, length, bits);
             }
         }
         return;
@@ -748,13 +742,10 @@ static void pnv_imc_nest_write(void *opaque, hwaddr addr, uint64_t value,
 
     for (done = 0; done < size; done += n) {
         uint32_t in_word = (addr + done) % 8;
-        unsigned shift;
 
         n = MIN(size - done, 8 - in_word);
-        shift = (8 - in_word - n) * 8;
-        write_word(opaque, addr + done - in_word,
-                   value >> (size - done - n) * 8 << shift,
-                   MAKE_64BIT_MASK(shift, n * 8));
+        write_word(opaque, addr + done - in_word, (8 - in_word - n) * 8, n * 8,
+                   value >> (size - done - n) * 8);
     }
 }
 

@@ -68,8 +68,9 @@
  *   hook finds nothing to do and sets the next one; and a block that has the
  *   deadline in it, but does not reach the event, starts uncut, with as many
  *   units as it needs (InsnCountOps.reaches). If none of its instructions is
- *   of those that the event counts, it gets them at once, without a look at
- *   anything else (CPUInsnCount.due_words).
+ *   of those that the event counts, and none since the hook was called last,
+ *   it gets them at once, without a look at anything else
+ *   (CPUInsnCount.due_words).
  *
  *   The last instruction of a block that was cut to a number of instructions
  *   (CF_COUNT_MASK) may overdraw the budget: the block starts if one unit is
@@ -142,7 +143,8 @@
  * @due: units from the last fold until the deadline of each set of domains
  *       (index: a bit mask); INSN_COUNT_NEVER without one
  * @due_sets: which sets have a deadline, a bit for each
- * @due_any: units until the first deadline that any block brings nearer, and
+ * @due_any: units until the first deadline that any block brings nearer, or 0
+ *           if one of the others may be reached, and
  * @due_words: words to which a block adds if it brings another one nearer, a
  *             bit for each. Set by a target that has @reaches, before
  *             insn_count_set_deadlines().

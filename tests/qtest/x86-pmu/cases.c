@@ -2070,25 +2070,9 @@ static void case_pmi_split_lock(void)
  */
 static void case_pmi_skid_far(void)
 {
-    static uint64_t stored;
     const uint64_t loop = (uintptr_t)payload_user_int;
     Cpu *cpu = this_cpu();
     unsigned k;
-
-    /*
-     * And after a store, if what follows counts nothing of its kind. Before the
-     * rest, after which blocks go on to count more for a while.
-     */
-    context("store");
-    pmu_reset();
-    pmu_enable = COUNTERS_MASK;
-    apic_write(APIC_LVTPC, LVT_NMI);
-    program(0, EV_STORES | EVTSEL_USR | EVTSEL_INT);
-    wrmsr(MSR_A_PMC(0), negative(2));           /* CALL is the first one */
-    user(body_last_store, (uintptr_t)&stored);
-    check("interrupts", NO_STEP, cpu->pmis, 1);
-    check("RIP", NO_STEP, cpu->pmi_rip, (uintptr_t)payload_last_store);
-    context("");
 
     for (k = 1; k <= 50; k++) {
         pmu_reset();
@@ -2110,6 +2094,22 @@ static void case_pmi_skid_far(void)
         check("RIP", k, cpu->pmi_rip,
               k % 2 ? (uintptr_t)interrupt_return : loop + 2);
     }
+}
+
+/* It comes right after a store, if later blocks count none of its kind. */
+static void case_pmi_skid_store(void)
+{
+    static uint64_t stored;
+    Cpu *cpu = this_cpu();
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    apic_write(APIC_LVTPC, LVT_NMI);
+    program(0, EV_STORES | EVTSEL_USR | EVTSEL_INT);
+    wrmsr(MSR_A_PMC(0), negative(2));           /* CALL is the first one */
+    user(body_last_store, (uintptr_t)&stored);
+    check("interrupts", NO_STEP, cpu->pmis, 1);
+    check("RIP", NO_STEP, cpu->pmi_rip, (uintptr_t)payload_last_store);
 }
 
 /* It wakes the CPU if the counter overflows with HLT. */

@@ -104,6 +104,7 @@
     X(pmi_skid_insn, "pmi/skid-instructions", 0)                            \
     X(pmi_inhibited, "pmi/inhibited", 0)                                    \
     X(pmi_skid_far, "pmi/skid-far-branches", 0)                             \
+    X(pmi_skid_store, "pmi/skid-stores", 0)                                 \
     X(pmi_full_block, "pmi/full-block", 0)                                  \
     X(pmi_away, "pmi/away", CASE_MANUAL)                                    \
     X(pmi_pending, "pmi/pending", CASE_MANUAL)                              \

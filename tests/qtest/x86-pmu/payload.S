@@ -324,7 +324,7 @@ payload_user_int:
     jnz     1b
     ret
 
-/* A store that ends its block nearly, and blocks without one */
+/* One store, and then blocks without any */
 BODY last_store
     mov     $50000, %ecx
     mov     %rax, (%rdi)

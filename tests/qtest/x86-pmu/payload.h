@@ -16,11 +16,10 @@
     X(rep_movsb) X(rep_movsq) X(rep_stosb)                                  \
     X(rep_lodsw) X(rep_scasb) X(rep_cmpsb) X(rep_movsb_back)                \
     X(breakpoint) X(load_fault) X(store_fault) X(syscalls) X(user_int)      \
-    X(last_store)                                                           \
     X(mmio_load) X(mmio_store) X(smc_once) X(smc_loop) X(smc_other)         \
     X(single_step) X(watchpoint) X(halt) X(until_irqs) X(until_event)       \
     X(locked) X(split_locks) X(read_rdpmc) X(read_rdmsr)                    \
-    X(switch_gp) X(switch_fixed)                                            \
+    X(switch_gp) X(switch_fixed) X(last_store)                              \
     X(switch_write) X(branch_chain) X(not_taken_chain) X(nop_chain)         \
     X(full_block) X(fault_skipped) X(storm_loop) X(halt_for_pmi)            \
     X(load_ss) X(wait)                                                      \
