@@ -401,6 +401,7 @@ static void test_machine_unrealize(void)
     set_realized(&p, false);
     pmcu_step(&p, 10 * MS);
     pmcu_break(&p);
+    pmcu_start(&p, &run);
     g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==, 0);
     set_realized(&p, true);
     g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS) & 0xff, ==, 0);
