@@ -345,7 +345,7 @@ void insn_count_block_end(const DisasContextBase *db)
             gen->insn[n][i] = sum;
         }
         if (i == 0) {
-            if (gen->add_last) {
+            if (gen->add_last && last) {
                 /* One unit must be left when the last instruction starts */
                 last += INSN_COUNT_UNIT;
                 sum -= last;

@@ -15,6 +15,7 @@
 #define APIC_BASE           0xfee00000
 #define MSR_PMC0            0xc1
 #define MSR_EVTSEL0         0x186
+#define MSR_DEBUGCTL        0x1d9
 #define MSR_FIXED_CTR0      0x309
 #define MSR_FIXED_CTR_CTRL  0x38d
 /* Instructions at CPL 0, enabled */
@@ -727,6 +728,25 @@ BODY load_ss
     nop
     .globl  payload_ss_loaded
 payload_ss_loaded:
+    nop
+    ret
+
+BODY ss_wrmsr
+    mov     %ss, %esi
+    mov     $MSR_DEBUGCTL, %ecx
+    xor     %eax, %eax
+    xor     %edx, %edx
+    mov     %esi, %ss
+    wrmsr
+    .globl  payload_ss_written
+payload_ss_written:
+    nop
+    nop
+    ret
+
+BODY undefined
+    nop
+    ud2
     nop
     ret
 

@@ -22,7 +22,7 @@
     X(switch_gp) X(switch_fixed) X(last_store)                              \
     X(switch_write) X(branch_chain) X(not_taken_chain) X(nop_chain)         \
     X(full_block) X(fault_skipped) X(storm_loop) X(halt_for_pmi)            \
-    X(load_ss) X(wait)                                                      \
+    X(load_ss) X(ss_wrmsr) X(undefined) X(wait)                                                      \
     X(halt_for_nmi) X(rdpmc_fixed_0) X(rdpmc_gp_0) X(send_irq) X(send_smi)  \
     X(spin) X(long_rep) X(long_until_irq) X(loop_div)
 
@@ -66,7 +66,7 @@ extern const uint8_t payload_storm_end[], payload_user_int[];
 extern const uint8_t payload_last_store[];
 extern const uint64_t payload_split_steps[];
 extern const uint8_t payload_halted[];
-extern const uint8_t payload_ss_loaded[];
+extern const uint8_t payload_ss_loaded[], payload_ss_written[];
 extern const uint8_t payload_wait[];
 extern const uint8_t payload_waited[];
 extern const uint8_t payload_irq_sent[], payload_irq_next[];

@@ -303,6 +303,7 @@ static void x86_pmu_freeze(X86CPU *cpu)
 /*
  * Directly after MOV SS, POP SS, and STI, no interrupt is taken, so that the
  * next instruction can load the stack pointer, or wait: QEMU lets an NMI in.
+ * The next instruction is alone in its block.
  */
 static bool x86_pmu_inhibited(X86CPU *cpu)
 {
@@ -311,8 +312,9 @@ static bool x86_pmu_inhibited(X86CPU *cpu)
 
 void x86_pmu_deliver(X86CPU *cpu)
 {
-    if (cpu->pmu->irq_pending && !x86_pmu_inhibited(cpu)) {
-        cpu->pmu->irq_pending = false;
+    if (cpu->pmu->irq_domains) {
+        x86_pmu_freeze(cpu);
+        cpu->pmu->irq_domains = 0;
         if (cpu->apic_state) {
             APICCommonState *apic = APIC_COMMON(cpu->apic_state);
 
@@ -361,11 +363,11 @@ void x86_pmu_fold(X86CPU *cpu, uintptr_t ra)
             trace_x86_pmu_overflow(CPU(cpu)->cpu_index, i, *value,
                                    pmu->config[i].irq);
             env->msr_global_status |= x86_pmu_bit(i);
-            pmu->irq_pending |= c->irq;
+            pmu->irq_domains |= c->irq ? c->domains : 0;
         }
     }
     x86_topdown_fold(cpu);
-    if (pmu->irq_pending) {
+    if (pmu->irq_domains & 1 << x86_pmu_domain(CPU(cpu))) {
         x86_pmu_freeze(cpu);
     }
 }
@@ -455,8 +457,11 @@ static void x86_pmu_set_due(X86CPU *cpu)
     unsigned i, words = 0;
 
     for (i = 0; i < ARRAY_SIZE(due); i++) {
+        due[i] = INSN_COUNT_NEVER;
+    }
+    if (pmu->irq_domains) {
         /* Inhibited: after the next instruction */
-        due[i] = pmu->irq_pending ? x86_pmu_inhibited(cpu) : INSN_COUNT_NEVER;
+        due[pmu->irq_domains] = x86_pmu_inhibited(cpu);
     }
     for (i = 0; i < PMU_COUNTERS; i++) {
         const PMUConfig *c = &pmu->config[i];
@@ -480,7 +485,7 @@ static void x86_pmu_set_due(X86CPU *cpu)
         *d = MIN(*d, units);
         any = MIN(any, units);
     }
-    cpu->insn_count.due_any = pmu->irq_pending ? 0 : any;
+    cpu->insn_count.due_any = pmu->irq_domains ? 0 : any;
     cpu->insn_count.due_words = words;
     insn_count_set_deadlines(CPU(cpu), x86_pmu_domain(CPU(cpu)), due);
 }
@@ -494,7 +499,7 @@ void x86_pmu_reconfigure(X86CPU *cpu)
     X86PMU *pmu = cpu->pmu;
     unsigned lanes = 0;
     /* A pending interrupt needs a deadline, also if no counter counts */
-    bool on = pmu->irq_pending;
+    bool on = pmu->irq_domains;
     unsigned i;
 
     for (i = 0; i < PMU_COUNTERS; i++) {
@@ -568,7 +573,10 @@ static void x86_pmu_deadline(CPUState *cs)
     X86CPU *cpu = X86_CPU(cs);
 
     x86_pmu_fold(cpu, 0);
-    x86_pmu_deliver(cpu);
+    if ((cpu->pmu->irq_domains & 1 << x86_pmu_domain(cs)) &&
+        !x86_pmu_inhibited(cpu)) {
+        x86_pmu_deliver(cpu);
+    }
     x86_pmu_set_due(cpu);
     x86_pmu_trace_deadline(cpu);
 }

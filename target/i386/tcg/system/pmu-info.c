@@ -43,7 +43,7 @@ typedef struct PMUShadow {
     uint64_t new_missed[X86_COUNT_DOMAINS][PMU_MISSED_KINDS];
     uint64_t ctrl;
     uint64_t status;
-    bool irq_pending;
+    uint8_t irq_domains;
 } PMUShadow;
 
 static void pmu_info_begin(X86CPU *cpu, PMUShadow *s)
@@ -53,7 +53,7 @@ static void pmu_info_begin(X86CPU *cpu, PMUShadow *s)
     s->topdown = cpu->pmu->topdown;
     s->ctrl = cpu->env.msr_global_ctrl;
     s->status = cpu->env.msr_global_status;
-    s->irq_pending = cpu->pmu->irq_pending;
+    s->irq_domains = cpu->pmu->irq_domains;
     s->precise = NULL;
     if (cpu->pmu_precise) {
         s->precise = g_memdup2(cpu->pmu_precise, sizeof(*s->precise));
@@ -70,7 +70,7 @@ static void pmu_info_end(X86CPU *cpu, PMUShadow *s)
     cpu->pmu->topdown = s->topdown;
     cpu->env.msr_global_ctrl = s->ctrl;
     cpu->env.msr_global_status = s->status;
-    cpu->pmu->irq_pending = s->irq_pending;
+    cpu->pmu->irq_domains = s->irq_domains;
     if (s->precise) {
         memcpy(cpu->pmu_precise, s->precise, sizeof(*s->precise));
         cpu->pmu_lookup.load = s->load;
@@ -90,11 +90,13 @@ static void pmu_info_overflows(X86CPU *cpu)
     for (i = 0; i < PMU_COUNTERS; i++) {
         if (x86_pmu_counter_exists(cpu, i) && x86_pmu_peek(cpu, i, &value)) {
             env->msr_global_status |= x86_pmu_bit(i);
-            cpu->pmu->irq_pending |= cpu->pmu->config[i].irq;
+            if (cpu->pmu->config[i].irq) {
+                cpu->pmu->irq_domains |= cpu->pmu->config[i].domains;
+            }
         }
     }
     x86_topdown_fold(cpu);
-    if (cpu->pmu->irq_pending &&
+    if (cpu->pmu->irq_domains &&
         FIELD_EX64(env->msr_debugctl, DEBUGCTL, FREEZE_PERFMON_ON_PMI)) {
         x86_pmu_shape_freeze(cpu);
     }
@@ -244,7 +246,7 @@ static void pmu_info_fill(CPUState *cs, run_on_cpu_data data)
         info->perf_metrics = pmu_info_metrics(cpu);
     }
     info->global_status = env->msr_global_status;
-    info->interrupt_pending = cpu->pmu->irq_pending;
+    info->interrupt_pending = cpu->pmu->irq_domains;
     if (cpu->apic_state) {
         info->has_lvt = true;
         info->lvt = APIC_COMMON(cpu->apic_state)->lvt[APIC_LVT_PERFORM];

@@ -256,7 +256,9 @@ enum {
  * @model: where the categories of slots come from (migrated in @setup)
  * @level: of PERF_METRICS, 1 or 2 (migrated in @setup)
  * @in_init: the current reset is an INIT (not migrated: false between resets)
- * @irq_pending: an interrupt to be delivered by the vCPU's thread
+ * @irq_domains: an interrupt is pending, and is to be delivered before the next
+ *               instruction in one of these domains (a bit mask), or by an
+ *               access to the PMU; 0: there is none
  * @int_domain: domain in which the last INT n was counted (not migrated: it is
  *              about an INT n that is being delivered)
  * @int_slots: slots in all domains when it was (not migrated, as above)
@@ -282,7 +284,7 @@ typedef struct X86PMU {
     X86PMUModel model;
     uint8_t level;
     bool in_init;
-    bool irq_pending;
+    uint8_t irq_domains;
     uint8_t int_domain;
     uint64_t int_slots;
     X86PMUTopDown topdown;
@@ -364,8 +366,8 @@ void x86_pmu_continue(X86CPU *cpu);
 void x86_pmu_write_counter(X86CPU *cpu, unsigned counter, uint64_t value);
 
 /*
- * Deliver a pending interrupt through the local APIC, if there is one. The
- * mask bit that this sets is software's to clear.
+ * Deliver a pending interrupt now, in any domain, through the local APIC if
+ * there is one. The mask bit that this sets is software's to clear.
  */
 void x86_pmu_deliver(X86CPU *cpu);
 

@@ -176,8 +176,10 @@ static bool x86_pmu_writable(X86CPU *cpu, uint32_t msr, uint64_t *legal)
         *legal = x86_pmu_ctrl_mask(env);
         return true;
     case MSR_CORE_PERF_GLOBAL_OVF_CTRL:
-    case MSR_CORE_PERF_GLOBAL_STATUS_SET:
         *legal = x86_pmu_status_mask(env);
+        return true;
+    case MSR_CORE_PERF_GLOBAL_STATUS_SET:
+        *legal = x86_pmu_status_mask(env) & ~PMU_STATUS_COND_CHGD;
         return true;
     case MSR_IA32_DEBUGCTL:
         *legal = PMU_DEBUGCTL_MASK;
@@ -244,7 +246,7 @@ static void x86_pmu_write(X86CPU *cpu, uint32_t msr, uint64_t val)
         env->msr_global_status &= ~val;
         /* No interrupt comes without a bit that says why. */
         if (!(env->msr_global_status & x86_pmu_ctrl_mask(env))) {
-            cpu->pmu->irq_pending = false;
+            cpu->pmu->irq_domains = 0;
         }
         break;
     case MSR_CORE_PERF_GLOBAL_STATUS_SET:
@@ -326,8 +328,8 @@ bool x86_pmu_wrmsr(CPUX86State *env, uint64_t val, uintptr_t ra)
 {
     X86CPU *cpu = env_archcpu(env);
     uint32_t msr = env->regs[R_ECX];
-    uint64_t legal, ctrl = env->msr_global_ctrl;
-    bool ok, frozen;
+    uint64_t legal;
+    bool ok;
 
     if (!cpu->pmu || !x86_pmu_handles_msr(cpu, msr)) {
         return false;
@@ -348,11 +350,7 @@ bool x86_pmu_wrmsr(CPUX86State *env, uint64_t val, uintptr_t ra)
      * counted by what the registers were before.
      */
     x86_pmu_fold(cpu, 0);
-    frozen = ctrl && !env->msr_global_ctrl;     /* before version 4 */
     x86_pmu_write(cpu, msr, val);
-    if (frozen) {
-        x86_pmu_shape_freeze(cpu);
-    }
     x86_pmu_reconfigure(cpu);
     x86_pmu_deliver(cpu);
     return true;

@@ -229,7 +229,7 @@ static const VMStateDescription vmstate_state = {
     .version_id = 1,
     .minimum_version_id = 1,
     .fields = (const VMStateField[]) {
-        VMSTATE_BOOL(irq_pending, X86PMU),
+        VMSTATE_UINT8(irq_domains, X86PMU),
         VMSTATE_STRUCT(topdown, X86PMU, 1, vmstate_topdown, X86PMUTopDown),
         VMSTATE_UINT64_ARRAY(saved, X86PMU,
                              X86_COUNT_DOMAINS * X86_COUNT_TOTALS),
@@ -486,6 +486,7 @@ int x86_pmu_post_load(X86CPU *cpu)
     env->msr_global_ctrl &= x86_pmu_ctrl_mask(env);
     env->msr_global_status &= x86_pmu_status_mask(env);
     env->msr_debugctl &= PMU_DEBUGCTL_MASK;
+    cpu->pmu->irq_domains &= MAKE_64BIT_MASK(0, X86_COUNT_DOMAINS);
     cpu->pmu->next_fraction %= PMU_FRACTIONS;
     for (i = 0; i < PMU_EXTRA_MSRS; i++) {
         cpu->pmu->extra[i] &= x86_pmu_extra_mask(cpu, i);

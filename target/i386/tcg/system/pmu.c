@@ -227,7 +227,7 @@ void x86_pmu_reset(X86CPU *cpu)
     if (pmu && !pmu->in_init) {
         /* All other registers are 0 */
         cpu->env.msr_global_ctrl = x86_pmu_gp_mask(cpu);
-        pmu->irq_pending = false;
+        pmu->irq_domains = 0;
         pmu->incoming = PMU_INCOMING_NONE;
         memset(pmu->run, 0, sizeof(pmu->run));
         memset(pmu->fraction, 0, sizeof(pmu->fraction));
@@ -256,7 +256,7 @@ void x86_pmu_init_end(X86CPU *cpu)
     if (cpu->pmu) {
         cpu->pmu->in_init = false;
         /* INIT of the local APIC drops its interrupts */
-        cpu->pmu->irq_pending = false;
+        cpu->pmu->irq_domains = 0;
         x86_pmu_reconfigure(cpu);
     }
 }
