@@ -2111,6 +2111,16 @@ static void case_pmi_skid_store(void)
     user(body_last_store, (uintptr_t)&stored);
     check("interrupts", NO_STEP, cpu->pmis, 1);
     check("RIP", NO_STEP, cpu->pmi_rip, (uintptr_t)payload_last_store);
+
+    /* The store of INT3 is the third one. */
+    context("new budgets at CPL 0");
+    cpu->pmis = 0;
+    wrmsr(MSR_A_PMC(0), negative(3));
+    set_gate(VEC_BP, spin_return, 3);
+    user(body_store_int3, (uintptr_t)&stored);
+    set_trap_gate(VEC_BP);
+    check("interrupts", NO_STEP, cpu->pmis, 1);
+    check("RIP", NO_STEP, cpu->pmi_rip, (uintptr_t)payload_stored);
 }
 
 /* QEMU looks at the deadline of a counter of stores, which is far too early. */

@@ -336,6 +336,17 @@ payload_last_store:
     jnz     1b
     ret
 
+/* The last store is that of INT3 */
+BODY store_int3
+    mov     %rax, (%rdi)
+    int3
+    .globl  payload_stored
+payload_stored:
+    mov     $50000, %ecx
+1:  dec     %ecx
+    jnz     1b
+    ret
+
 BODY mmio_load
     mov     $APIC_BASE, %edi
     nop
@@ -807,6 +818,17 @@ syscall_return:
 debug_return:
     incl    payload_debugs(%rip)
     iretq
+
+/* Uses more units than a budget has, and then no memory */
+    .globl  spin_return
+spin_return:
+    mov     (%rsp), %rcx
+    mov     16(%rsp), %r11
+    mov     24(%rsp), %rsp
+    mov     $50000, %edx
+1:  dec     %edx
+    jnz     1b
+    sysretq
 
     .globl  calls_return
 calls_return:

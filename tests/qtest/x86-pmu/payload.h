@@ -19,10 +19,10 @@
     X(mmio_load) X(mmio_store) X(smc_once) X(smc_loop) X(smc_other)         \
     X(single_step) X(watchpoint) X(halt) X(until_irqs) X(until_event)       \
     X(locked) X(split_locks) X(read_rdpmc) X(read_rdmsr)                    \
-    X(switch_gp) X(switch_fixed) X(last_store)                              \
+    X(switch_gp) X(switch_fixed) X(last_store) X(store_int3)                \
     X(switch_write) X(branch_chain) X(not_taken_chain) X(nop_chain)         \
     X(full_block) X(fault_skipped) X(storm_loop) X(halt_for_pmi)            \
-    X(load_ss) X(ss_wrmsr) X(undefined) X(wait)                                                      \
+    X(load_ss) X(ss_wrmsr) X(undefined) X(wait)                      \
     X(halt_for_nmi) X(rdpmc_fixed_0) X(rdpmc_gp_0) X(send_irq) X(send_smi)  \
     X(spin) X(long_rep) X(long_until_irq) X(loop_div)
 
@@ -48,6 +48,7 @@ void syscall_return(void);
 void debug_return(void);
 void timer_return(void);
 void calls_return(void);
+void spin_return(void);
 void fault_return(void);
 
 extern Shared64 payload_result[4];
@@ -63,7 +64,7 @@ extern const uint8_t payload_full_block[], payload_full_block_end[];
 extern const uint8_t payload_fault_skipped[];
 extern const uint8_t payload_irq_calls[], payload_loop_div_end[];
 extern const uint8_t payload_storm_end[], payload_user_int[];
-extern const uint8_t payload_last_store[];
+extern const uint8_t payload_last_store[], payload_stored[];
 extern const uint64_t payload_split_steps[];
 extern const uint8_t payload_halted[];
 extern const uint8_t payload_ss_loaded[], payload_ss_written[];
