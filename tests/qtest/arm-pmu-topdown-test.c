@@ -519,9 +519,13 @@ static void test_changed_late(void)
     Pmcu p = topdown_init("-accel tcg", &models[0]);
     g_autofree char *cpu = pmcu_find_device(p.qts, "neoverse-v1-arm-cpu", 0);
 
-    qtest_qmp_assert_failure_ref(p.qts, "{'execute': 'qom-set', 'arguments': {"
-                                 "'path': %s, 'property': 'pmu-topdown',"
-                                 "'value': false}}", cpu);
+    QDict *error = qtest_qmp_assert_failure_ref(p.qts,
+        "{'execute': 'qom-set', 'arguments': {'path': %s, "
+        "'property': 'pmu-topdown', 'value': false}}", cpu);
+
+    g_assert_nonnull(strstr(qdict_get_str(error, "desc"),
+                           "'pmu-topdown' cannot be changed any more"));
+    qobject_unref(error);
     g_assert_true(qtest_qom_get_bool(p.qts, cpu, "pmu-topdown"));
     qtest_quit(p.qts);
 }

@@ -537,7 +537,8 @@ static void test_code_of_another(const void *args)
     /* In the same page, which so has code all the time */
     guest_put(&p, FUNCTION + 0x100, caller, ARRAY_SIZE(caller));
     /* Two CPUs that wait for each other are slow where they share one */
-    for (int n = 0; n < TIMES && g_get_monotonic_time() < end; n += PART) {
+    for (int n = 0; !n || (n < TIMES && g_get_monotonic_time() < end);
+         n += PART) {
         qtest_writel(p.qts, NUMBERS, 0);
         qtest_writel(p.qts, NUMBERS + 8, 0);
         guest_put(&p, FUNCTION, function, ARRAY_SIZE(function));

@@ -182,7 +182,7 @@ static void test_noise(void)
     PmuSynthetic *ps = parse(&plain, "1=noise:500:10,2=noise:500:0,"
                                      "3=noise:4294967295:100");
     PmuSyntheticSample sample = { .window_ns = 2000 };
-    uint64_t value, least = UINT64_MAX, most = 0, sum = 0, again;
+    uint64_t value, least = UINT64_MAX, most = 0, sum = 0, again, widest = 0;
 
     for (sample.index = 0; sample.index < 10000; sample.index++) {
         sample.event = 1;
@@ -199,7 +199,9 @@ static void test_noise(void)
         sample.event = 3;
         g_assert_true(pmu_synthetic_value(ps, &sample, &value));
         g_assert_cmpint(value, <=, 4 * 4294967295);
+        widest = MAX(widest, value);
     }
+    g_assert_cmpint(widest, >, 3 * 4294967295);
     g_assert_cmpint(least, >=, 900);
     g_assert_cmpint(least, <=, 901);
     g_assert_cmpint(most, <=, 1100);

@@ -1271,13 +1271,18 @@ static void case_count_cycles(void)
                 100 * n);
     check_range("LLC misses", NO_STEP, rdmsr(MSR_PMC(3)), 0,
                 rdmsr(MSR_PMC(2)));
-    check_range("branch misses", NO_STEP, rdmsr(MSR_PMC(4)), 0, 33000);
+    /* Of 33 loops with 1000 turns, each has at least the end for itself. */
+    check_range("branch misses", NO_STEP, rdmsr(MSR_PMC(4)), 33, 33000);
 }
 
-/* Cycles in which at least two instructions retire: not all of them */
+/*
+ * There are no single cycles: two instructions come in a cycle as long as there
+ * are any, then none; and runs of such cycles are one cycle long, with one
+ * between them. "Filters" of our docs.
+ */
 static void case_count_cmask(void)
 {
-    uint64_t n = 3001 + KERNEL_INSNS, cycles;
+    uint64_t n = 3001 + KERNEL_INSNS, cycles, packed;
 
     pmu_reset();
     pmu_enable = COUNTERS_MASK;
@@ -1289,10 +1294,11 @@ static void case_count_cmask(void)
     kernel(body_loop_jnz, 0);
     cycles = rdmsr(MSR_FIXED_CTR(1));
     check("instructions", NO_STEP, rdmsr(MSR_PMC(0)), n);
-    check_range("CMASK 2", NO_STEP, rdmsr(MSR_PMC(1)), 0, n - 1);
-    check_range("CMASK 2 and cycles", NO_STEP, rdmsr(MSR_PMC(1)), 0, cycles);
-    check_range("INV", NO_STEP, rdmsr(MSR_PMC(2)), 0, cycles);
-    check_range("edges", NO_STEP, rdmsr(MSR_PMC(3)), 0, cycles);
+    packed = n / 2 < cycles ? n / 2 : cycles;
+    check("CMASK 2", NO_STEP, rdmsr(MSR_PMC(1)), packed);
+    check("INV", NO_STEP, rdmsr(MSR_PMC(2)), cycles - packed);
+    check("edges", NO_STEP, rdmsr(MSR_PMC(3)),
+          ((n < cycles ? n : cycles) + 1) / 2);
 }
 
 /* ------------------------------------------------------------ Overflow */

@@ -53,10 +53,11 @@
  * Features and CPUID
  */
 
+/* Not for the CPU model max, which has pmu=on although nobody asked for it */
 static bool x86_pmu_possible(X86CPU *cpu)
 {
-    return tcg_enabled() && cpu->enable_pmu && insn_count_available() &&
-           IS_INTEL_CPU(&cpu->env);
+    return tcg_enabled() && cpu->enable_pmu && !cpu->max_features &&
+           insn_count_available() && IS_INTEL_CPU(&cpu->env);
 }
 
 /*
@@ -161,7 +162,7 @@ bool x86_pmu_realize(X86CPU *cpu, Error **errp)
         return false;
     }
     if (!x86_pmu_possible(cpu)) {
-        if (!cpu->enable_pmu) {
+        if (!cpu->enable_pmu || cpu->max_features) {
             /* Nobody expects a PMU */
         } else if (insn_count_available()) {
             warn_report_once("pmu=on has no effect: under TCG, only CPU "
