@@ -18,6 +18,9 @@
 #include "qobject/qlist.h"
 #include "trace.h"
 
+#define FRAME_ERROR "event '%s' is where the frame of a group of counters "  \
+                    "is, and cannot count"
+
 /* A value of "nest-synthetic" instead of a list */
 #define PNV_IMC_DEMO            "demo"
 
@@ -114,8 +117,8 @@ static unsigned pnv_imc_event_at(GArray *events, uint32_t offset)
 
 /*
  * Entries that pmu_synthetic_parse() accepts, but which have no effect here: of
- * cores and threads, offsets without an event; of the nest, values that change
- * from post to post.
+ * cores and threads, offsets without an event; of the nest, words that are not
+ * counters, and values that change from post to post.
  */
 static bool pnv_imc_check_synthetic(PnvImc *imc, PnvImcArea area,
                                     const char *value, Error **errp)
@@ -129,18 +132,26 @@ static bool pnv_imc_check_synthetic(PnvImc *imc, PnvImcArea area,
         g_auto(GStrv) where = g_strsplit(sides[0], "@", 2);
         uint32_t first, last;
 
-        if (area == PNV_IMC_NEST) {
-            if (g_str_has_prefix(sides[1], "noise:") ||
-                g_str_has_prefix(sides[1], "ramp:")) {
-                error_setg(errp, "synthetic event '%s': nest counters have no "
-                           "noise and no ramp, give rate:N, const:N or hash",
-                           entries[i]);
-                return false;
-            }
-            continue;
+        if (area == PNV_IMC_NEST &&
+            (g_str_has_prefix(sides[1], "noise:") ||
+             g_str_has_prefix(sides[1], "ramp:"))) {
+            error_setg(errp, "synthetic event '%s': nest counters have no "
+                       "noise and no ramp, give rate:N, const:N or hash",
+                       entries[i]);
+            return false;
         }
         if (!pmu_synthetic_range(where[0], &events, &first, &last)) {
             g_assert_not_reached();
+        }
+        if (area == PNV_IMC_NEST) {
+            while (first <= last && pnv_imc_nest_reserved(imc, first)) {
+                first += 8;
+            }
+            if (first > last) {
+                error_setg(errp, "synthetic " FRAME_ERROR, entries[i]);
+                return false;
+            }
+            continue;
         }
         for (j = 0; j < imc->events[area]->len; j++) {
             uint32_t offset = pnv_imc_event(imc->events[area], j)->offset;
@@ -245,8 +256,7 @@ static bool pnv_imc_parse_add(PnvImc *imc, PnvImcArea area, const char *text,
     }
     add->unit = unit;
     if (area == PNV_IMC_NEST && pnv_imc_nest_reserved(imc, add->offset)) {
-        error_setg(errp, "event '%s' is where the frame of a group of "
-                   "counters is, and cannot count", where[0]);
+        error_setg(errp, FRAME_ERROR, where[0]);
         return false;
     }
     return true;
