@@ -5,8 +5,12 @@
 
 echo 'A program, counted:'
 echo
-perf stat -e instructions:u,instructions:k,cycles,branches,branch-misses \
-    md5sum /usr/bin/perf 2>&1 > /dev/null | sed -n '/instr\|cycles\|branch/s/ *\(#.*\)*$//p'
+perf stat -o /tmp/stat -e instructions:u,instructions:k,cycles,branches,branch-misses \
+    md5sum /usr/bin/perf > /dev/null || exit
+sed -n '/instr\|cycles\|branch/s/ *\(#.*\)*$//p' /tmp/stat
+if grep '<not' /tmp/stat > /dev/null; then
+    exit 1
+fi
 
 echo
 echo 'Where a program with a function that works three times as much as another spends its time,'
@@ -19,4 +23,7 @@ perf report -q -i /tmp/data --stdio --percent-limit 1 -F overhead,sample,symbol 
 echo
 echo 'Loops whose instructions are known, counted in user space with RDPMC:'
 echo
-rdpmc | grep -E 'counted|rdpmc'
+rdpmc > /tmp/rdpmc
+status=$?
+grep -E 'counted|rdpmc' /tmp/rdpmc
+exit $status
