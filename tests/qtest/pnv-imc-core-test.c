@@ -1142,6 +1142,7 @@ static void test_catalog(const void *data)
 #define PIR             1023
 #define LDBAR           850
 #define PSSCR           855
+#define TBL             268
 #define TIR             446
 #define FSCR            153
 #define HFSCR           190
@@ -2428,7 +2429,7 @@ static uint32_t repeat_program[] = {
     STD(5, 4),
     BDNZ_HERE,
     STD(6, 4),
-    LI(3, 1),
+    MFSPR(3, TBL),      /* not 0 */
     STD_AT(3, DATA_DONE),
     B(0),
     MTSPR(LDBAR, 9),    /* thread 1 */
@@ -2453,18 +2454,19 @@ static void test_repeat(const void *data)
         repeat_program, ARRAY_SIZE(repeat_program), .times = 20000000,
         .ldbar = LDBAR_TRACE | BUFFER, .ldbar_1 = LDBAR_ENABLE | PAGE_OF(1),
     };
-    uint64_t first_time = 0;
+    uint64_t first_time = 0, first_end = 0;
     unsigned n, i;
     bool same;
 
     /*
      * Once in a while, the virtual clock of QEMU 10.2 begins at 50 ms, the time
-     * of the first timer: compare two runs that began at the same time.
+     * of the first timer, or the threads take turns at other moments: compare
+     * two runs that began and ended at the same time.
      */
     for (n = 0, same = false; !same; n++) {
         QTestState *qts = run(g, &p, "", "-smp 2,cores=1,threads=2 "
                               "-icount shift=1,sleep=off");
-        uint64_t time;
+        uint64_t time, end;
 
         g_assert_cmpuint(n, <, 10);
         set_up(qts, g, 0, 0, PAGE);
@@ -2472,8 +2474,10 @@ static void test_repeat(const void *data)
         go(qts);
         wait_for(qts, DATA_DONE);
         time = qtest_readq(qts, BUFFER);
-        same = n > 0 && time == first_time;
+        end = qtest_readq(qts, DATA_DONE);
+        same = n > 0 && time == first_time && end == first_end;
         first_time = time;
+        first_end = end;
         for (i = 0; i < ARRAY_SIZE(range); i++) {
             g_autofree char *now = g_malloc(range[i].size);
 
