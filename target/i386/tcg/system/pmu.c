@@ -53,11 +53,17 @@
  * Features and CPUID
  */
 
-/* Not for the CPU model max, which has pmu=on although nobody asked for it */
+/* Not of the CPU model max, which has pmu=on although nobody asks for it */
+static bool x86_pmu_wanted(X86CPU *cpu)
+{
+    return cpu->enable_pmu &&
+           !object_dynamic_cast(OBJECT(cpu), X86_CPU_TYPE_NAME("max"));
+}
+
 static bool x86_pmu_possible(X86CPU *cpu)
 {
-    return tcg_enabled() && cpu->enable_pmu && !cpu->max_features &&
-           insn_count_available() && IS_INTEL_CPU(&cpu->env);
+    return tcg_enabled() && x86_pmu_wanted(cpu) && insn_count_available() &&
+           IS_INTEL_CPU(&cpu->env);
 }
 
 /*
@@ -162,7 +168,7 @@ bool x86_pmu_realize(X86CPU *cpu, Error **errp)
         return false;
     }
     if (!x86_pmu_possible(cpu)) {
-        if (!cpu->enable_pmu || cpu->max_features) {
+        if (!x86_pmu_wanted(cpu)) {
             /* Nobody expects a PMU */
         } else if (insn_count_available()) {
             warn_report_once("pmu=on has no effect: under TCG, only CPU "
