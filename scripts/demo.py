@@ -40,11 +40,12 @@ def slots(seen):
     """Programs of the guest that each waste slots in a way of their own, a bar each."""
     cpu = topdown.Options(list(topdown.PROGRAMS)).features
     print(f'Five programs on -cpu {cpu}, and what becomes of their slots:\n', flush=True)
-    _, output = topdown.run_in_guest(
+    status, output = topdown.run_in_guest(
         ''.join(f'measure "" topdown {name}\n' for name in topdown.PROGRAMS), cpu=cpu)
     seen.programs = {name: topdown.parse(lines)
                      for name, lines in zip(topdown.PROGRAMS, output.parts)}
-    return 0 if print_bars(output.parts) else 1
+    good = print_bars(output.parts)
+    return status or int(not good)
 
 
 def print_bars(parts):
@@ -64,7 +65,8 @@ def power(seen):
     status = booted(seen, 'power', 'skiboot and ppc64el kernel on -M powernv9,imc=on',
                     smp='2,sockets=2,cores=1,threads=1',
                     args=['-global', 'pnv-imc.nest-synthetic=demo'])
-    return 0 if all([nest_rules(seen), core_rules(seen)]) else status or 1
+    good = all([nest_rules(seen), core_rules(seen)])
+    return status or int(not good)
 
 
 def verdict(good, rule):

@@ -5,11 +5,13 @@ import argparse
 import contextlib
 import io
 import pathlib
+import re
 import tempfile
 import unittest
 from unittest import mock
 
 import demo
+import topdown
 import ui
 
 # A second of a clock of 1 GHz, and of made-up reads: word 26 of 512, which grows by its number
@@ -127,3 +129,30 @@ class Command(unittest.TestCase):
             self.assertEqual(demo.arm(demo.Seen()), 0)
             self.assertEqual(demo.power(demo.Seen()), 1)        # it printed nothing
         self.assertEqual(order, [('qemu', 'guest-arm'), 'arm', ('qemu', 'guest-power'), 'power'])
+
+    def test_failed(self):
+        """a script that fails, a broken rule and a wrong bar each fail the demo
+
+        The status of a script comes before that of a rule.  All rules and bars are printed.
+        """
+        power = [*nest(), *core()]
+        broken = power[1:]                      # one count of the nest is missing
+        for name, script, bars_script, bars, lines, status in (
+                ('arm', 3, 0, True, [], 3),
+                ('x86', 0, 0, True, [], 0), ('x86', 3, 0, True, [], 3),
+                ('x86', 0, 4, True, [], 4), ('x86', 0, 0, False, [], 1),
+                ('power', 0, 0, True, power, 0), ('power', 3, 0, True, power, 3),
+                ('power', 0, 0, True, broken, 1), ('power', 3, 0, True, broken, 3)):
+            def run(_, seen, lines=lines, script=script):
+                seen.extend(lines)
+                return script
+
+            print_bars = mock.Mock(return_value=bars)
+            with mock.patch.multiple(demo, graph=mock.DEFAULT, print_bars=print_bars), \
+                    mock.patch('boot.run', run), mock.patch(
+                        'topdown.run_in_guest', return_value=(bars_script, topdown.Output())), \
+                    contextlib.redirect_stdout(io.StringIO()) as out:
+                self.assertEqual(demo.ARCHES[name](demo.Seen()), status, (name, script, bars))
+            self.assertEqual(len(re.findall('(?m)^(ok|FAILED): ', out.getvalue())),
+                             3 if name == 'power' else 0)
+            self.assertEqual(print_bars.call_count, 1 if name == 'x86' else 0)
