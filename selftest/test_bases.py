@@ -83,7 +83,9 @@ class Bases(TreeTest):
         """a rebase that has stopped can start over, with another source"""
         self.rebase(FAR)
         self.stock(NEAR)
+        write(self.src, {'hw/arm/untracked.c': ''})
         self.pmu('rebase', '--discard', '--qemu-src', self.later)
+        self.assertFalse((self.src / 'hw/arm/untracked.c').exists())
         self.assertEqual((self.src / 'hw/misc/meson.build').read_text(),
                          '# new line\n' * 3 + MERGED)
         self.assertEqual([*(self.root / 'patches').glob('10.2/*')], [])
@@ -103,6 +105,7 @@ class Bases(TreeTest):
                  'conflict marker')
         one_line(self, self.pmu('rebase', ok=False), 1, 'not finished', '--continue', '--discard')
         self.resolve()
+        one_line(self, self.pmu('rebase', '--continue', ok=False), 1, 'no rebase')
         kept = (self.root / 'patches' / PATCH_NAME).read_bytes()
         self.pmu('export')
         self.assertIn("\n other10", self.own.read_text().replace("\n system_ss.add(files('", '\n '))
@@ -230,6 +233,38 @@ class Bases(TreeTest):
         self.stock(NEAR)
         self.second()
         one_line(self, self.pmu('export', '--new-patch', 'x: y', ok=False), 1, 'first base')
+
+    def test_edits(self):
+        """a rebase refuses a source with edits, and leaves them; --discard drops them"""
+        self.stock(NEAR)
+        self.second()
+        write(self.src, {'hw/arm/virt.c': 'my edit\n'})
+        one_line(self, self.pmu('rebase', '--qemu-src', self.later, ok=False), 1, 'or edits',
+                 '--discard')
+        self.assertEqual((self.src / 'hw/arm/virt.c').read_text(), 'my edit\n')
+        self.pmu('rebase', '--discard', '--qemu-src', self.later)
+        self.assertEqual((self.src / 'hw/arm/virt.c').read_text(), QEMU['hw/arm/virt.c'])
+
+    def test_edited_patch(self):
+        """export keeps an edit of a later base in an own patch, even if the first base's merges"""
+        self.stock(NEAR)
+        self.second()
+        path = self.src / 'hw/misc/meson.build'
+        path.write_text(path.read_text().replace("('new.c'))\n", "('new.c'))\n# edit\n"))
+        self.pmu('export')
+        self.assertIn("\n+system_ss.add(files('new.c'))\n+# edit\n", self.own.read_text())
+        write(self.root, {'hw/misc/new.c': 'int newer;\n'})         # prepares the source again
+        self.assertIn('1 of patches/10.2', self.second().stderr)
+        self.assertIn("('new.c'))\n# edit\n", path.read_text())
+
+    def test_extra_commit(self):
+        """export of a later base refuses a commit for which the first base has no patch"""
+        self.stock(NEAR)
+        self.second()
+        write(self.src, {'hw/arm/virt.c': 'edited\n'})
+        self.git('commit', '-qam', 'hw/arm: edit it')
+        one_line(self, self.pmu('export', ok=False), 1, 'QEMU 10.2 has 2 patches instead of 1')
+        self.assertEqual([*(self.root / 'patches').glob('10.2/*')], [])
 
     def test_clean(self):
         """clean removes one base, or all, and neither if it has edits"""

@@ -190,6 +190,17 @@ class Export(Prepared):
         self.export()
         self.assertIn('\n+# more\n', self.patches()[0])
 
+    def test_other_version(self):
+        """export and verify refuse another QEMU than the one that patches are kept for"""
+        newer, before = self.project.top / 'newer', self.kept()
+        write(newer, {**QEMU, 'VERSION': '10.0.14\n'})
+        self.prepare(newer)
+        write(self.src, {'hw/arm/virt.c': 'edited\n'})
+        one_line(self, self.export(ok=False), 1, 'is QEMU 10.0.14',
+                 'patches are kept for 10.0.13')
+        one_line(self, self.project.pmu('verify'), 1, 'kept for QEMU 10.0.13, but this is 10.0.14')
+        self.assertEqual(self.kept(), before)
+
 
 class Verify(Prepared):
     """Each rule, broken once."""
@@ -282,7 +293,8 @@ class Verify(Prepared):
         limit = f'the series changes at most {LIMIT} lines of QEMU'
         unused = 'every overlay file is used by some other file'
         self.verify(unused)
-        write(self.src, {'hw/arm/virt.c': VIRT + '/* more */\n' * LIMIT})
+        shorter = VIRT.partition('\n')[2]                  # a removed line counts, too
+        write(self.src, {'hw/arm/virt.c': shorter + '/* more */\n' * (LIMIT - 1)})
         self.export()
         self.assertIn(f'#   {LIMIT + 1} lines', self.verify(limit, unused))
 

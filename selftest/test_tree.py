@@ -2,6 +2,7 @@
 """`pmu prepare`: stock + overlay + series, in one tree that edits survive in."""
 
 import os
+import shutil
 import subprocess
 
 import fixtures
@@ -208,6 +209,46 @@ class Prepare(fixtures.TreeTest):
         self.project.run('scripts/step.py', 'prepare', self.project.top / 'stamp')
         self.assertEqual((self.src / 'hw/misc/new.c').read_text(), 'int newer;\n')
         one_line(self, self.prepare(ok=False), 1, 'no such file or folder')
+
+    def test_outdated(self):
+        """a changed mode or source, a damaged note and a lost tree are noticed and mended"""
+        self.prepare()
+        os.chmod(self.project.root / 'hw/misc/new.c', 0o755)
+        self.prepare()
+        self.assertTrue(read(self.src)['hw/misc/new.c'][1])
+        write(self.qemu, {'hw/arm/virt.c': 'newer\n'})
+        self.prepare()
+        wanted = read(self.src)
+        self.assertEqual(wanted['hw/arm/virt.c'][0], b'newer\n')
+        write(self.project.build, {'qemu/prepared.json': ''})
+        self.prepare()
+        self.assertEqual(read(self.src), wanted)
+        shutil.rmtree(self.src)
+        self.prepare()
+        self.assertEqual(read(self.src), wanted)
+
+    def test_ignored(self):
+        """a file in the prepared source that QEMU's .gitignore names is no edit"""
+        self.prepare()
+        write(self.src, {'build/x.o': ''})
+        write(self.project.root, {'hw/misc/new.c': 'int newer;\n'})
+        self.prepare()
+        self.assertEqual((self.src / 'hw/misc/new.c').read_text(), 'int newer;\n')
+
+    def test_names(self):
+        """a name of a new file is no pattern, and the project's .gitignore excludes none"""
+        write(self.project.root, {'.gitignore': '*.c\n', 'hw/misc/?x.c': '', 'hw/misc/.x.c': ''})
+        self.prepare()
+        self.assertEqual(read(self.src).keys() - QEMU.keys(), {*FILES, 'hw/misc/?x.c'})
+
+    def test_patch_bytes(self):
+        """a bracket at the start of a subject and a carriage return in a patch are kept"""
+        line = "system_ss.add(files('new.c'))"
+        write(self.project.root, {f'patches/{PATCH_NAME}': fixtures.PATCH.replace(
+            '[PATCH] hw', '[PATCH] [x] hw').replace(f'+{line}', f'+{line}\r')})
+        self.prepare()
+        self.assertEqual(self.git('log', '-1', '--format=%s'), '[x] hw/misc: build the new device\n')
+        self.assertIn(f'{line}\r\n'.encode(), (self.src / 'hw/misc/meson.build').read_bytes())
 
     def test_killed(self):
         """after a kill in the middle, the same command goes on"""
