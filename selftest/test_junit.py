@@ -14,6 +14,7 @@ import xml.etree.ElementTree as ET
 from unittest import mock
 
 import boot
+import coverage
 import junit
 import testing
 import ui
@@ -52,6 +53,13 @@ class Junit(unittest.TestCase):
                          [('one', 'passed', ''), ('two', 'failed', 'why'), ('test 3', 'passed', ''),
                           ('four', 'passed', 'later')])
 
+    def test_directives(self):
+        """after "not ok", TIMEOUT is a failure, SKIP a skipped case; TODO and XFAIL are expected"""
+        text = ''.join(f'not ok {n} - {what} # {what} why\n' for n, what in enumerate(
+            ('TIMEOUT', 'SKIP', 'TODO', 'XFAIL'), 1))
+        self.assertEqual(found(text), [('TIMEOUT', 'failed', 'why'), ('SKIP', 'skipped', 'why'),
+                                       ('TODO', 'passed', 'why'), ('XFAIL', 'passed', 'why')])
+
     def test_ktap(self):
         """parts of a test carry its name, and its own line adds nothing to theirs"""
         self.assertEqual([f[:2] for f in found(KTAP)], [
@@ -62,8 +70,8 @@ class Junit(unittest.TestCase):
         self.assertEqual(found('    ok 1 a\nnot ok 1 b\n')[1][:2], ('b', 'failed'))
 
     def test_early_end(self):
-        """fewer results than planned, and giving up, are failures"""
-        for text, why in (('1..3\nok 1 - a\n', '1 of 3'),
+        """fewer results than planned are a failure, and so is giving up; several plans add up"""
+        for text, why in (('1..3\nok 1 - a\n', '1 of 3'), ('1..1\nok 1 - a\n1..2\n', '1 of 3'),
                           ('ok 1 - a\nBail out! no room\n', 'no room')):
             self.assertEqual([f[1:] for f in found(text)], [('passed', ''), ('failed', why)])
 
@@ -81,6 +89,95 @@ class Junit(unittest.TestCase):
         self.assertEqual([(node.tag, node.get('message'), node.text) for case in suite
                           for node in case],
                          [('failure', 'why', 'why\nmore'), ('skipped', '', None)])
+
+
+class Results(unittest.TestCase):
+    """What `pmu test` makes of a log of meson, with a meson that only writes that log."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.log = pathlib.Path(folder.name, 'log')
+        for patch in mock.patch.multiple(ui, BUILD=pathlib.Path(folder.name)), \
+                mock.patch('testing.LOG', self.log):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def run_tests(self, tests, status, names=('a',)):
+        """The exit status for {test: (result, TAP)} in the log, and this one of meson."""
+        def call(_, env):
+            self.env = env
+            if tests is not None:
+                self.log.write_text('\n'.join(json.dumps({
+                    'name': f'qemu-pmu:unit / {name}', 'result': result, 'stdout': tap,
+                    'duration': 1, 'returncode': 0}) for name, (result, tap) in tests.items()))
+            return status
+
+        with mock.patch('ui.call', call), contextlib.redirect_stdout(io.StringIO()) as out:
+            found = testing.run(names)
+        self.last = out.getvalue().splitlines()[-1]
+        return found
+
+    def test_skipped(self):
+        """a test that is skipped as a whole is one skipped case; one with cases has these alone"""
+        self.run_tests({'a': ('SKIP', '1..0 # SKIP no guest'),
+                        'b': ('SKIP', '1..1\nok 1 - x # SKIP no KVM')}, 0)
+        self.assertEqual({name: [(case.name, case.verdict) for case in cases]
+                          for name, cases in testing.results().items()},
+                         {'unit / a': [('qemu-pmu:unit / a', 'skipped')],
+                          'unit / b': [('x', 'skipped')]})
+
+    def test_status(self):
+        """the status is 0 only if a case passed, none failed and meson ended with 0"""
+        good, bad, skipped = '1..1\nok 1 - x', '1..1\nnot ok 1 - x', '1..0 # SKIP not built'
+        for tests, status, wanted, last in (
+                ({'a': ('OK', good)}, 0, 0, '1 passed, 0 failed'),
+                ({'a': ('OK', good)}, 1, 1, '1 passed, 0 failed'),
+                ({'a': ('OK', bad)}, 0, 1, '0 passed, 1 failed'),
+                ({'a': ('SKIP', skipped)}, 0, 1, '0 passed, 0 failed, 1 skipped'),
+                ({'a': ('ERROR', good)}, 0, 1, '1 passed, 1 failed'),
+                ({'a': ('OK', good), 'b': ('TIMEOUT', '')}, 0, 1, '1 passed, 1 failed')):
+            self.assertEqual((self.run_tests(tests, status), self.last), (wanted, last), tests)
+
+    def test_no_log(self):
+        """if meson ends before its first test, the log of an earlier run does not count"""
+        self.run_tests({'a': ('OK', '1..1\nok 1 - x')}, 0)
+        with self.assertRaisesRegex(ui.Fail, '^no test was run; '):
+            self.run_tests(None, 1)
+
+    def test_jobs(self):
+        """meson runs one test more than there are CPUs; few tests have several jobs each"""
+        for names, jobs in ('a', '4'), ('ab', '2'), ('abcde', '1'):
+            with mock.patch('os.cpu_count', return_value=4), mock.patch.dict(os.environ):
+                os.environ.pop('MESON_TESTTHREADS', None)       # a user's own number counts
+                self.run_tests({'a': ('OK', 'ok 1 - x')}, 0, names)
+            self.assertEqual((self.env['MESON_TESTTHREADS'], self.env['QEMU_PMU_JOBS']),
+                             ('5', jobs))
+
+    def test_steps(self):
+        """a run builds what its tests need, or nothing, or the build with gcov of --coverage"""
+        tests = [('qtest', 'a', ['qemu', 'guest-arm']), ('qtest', 'b', ['qemu'])]
+        for option, steps, kind in (
+                ('', [mock.call.graph(), mock.call.graph('guest-arm', 'qemu'),
+                      mock.call.run(['a', 'b'], '', False, '')], None),
+                ('no_rebuild', [mock.call.graph(), mock.call.run(['a', 'b'], '', False, '')], None),
+                ('coverage', [mock.call.graph(), mock.call.graph('gcov'), mock.call.reset(),
+                              mock.call.run(['a', 'b'], '', False, ''), mock.call.report()],
+                 'gcov')):
+            opt = argparse.Namespace(suite=[], tests=[], device=None, only='', list=False,
+                                     coverage=False, no_rebuild=False, verbose=False, junit='',
+                                     times=False)
+            setattr(opt, option, True)
+            seen = mock.Mock()
+            seen.run.return_value = 7
+            with mock.patch.multiple(testing, graph=seen.graph, run=seen.run,
+                                     selected=lambda *_: tests), \
+                    mock.patch.multiple(coverage, reset=seen.reset, report=seen.report), \
+                    mock.patch.dict(os.environ):
+                os.environ.pop('QEMU_PMU_KIND', None)
+                self.assertEqual(testing.cmd_test(opt), 7)
+                self.assertEqual(os.environ.get('QEMU_PMU_KIND'), kind)
+            self.assertEqual(seen.mock_calls, steps, option)
 
 
 class OfGuest(unittest.TestCase):
@@ -217,10 +314,14 @@ class Status(unittest.TestCase):
     def test_selection(self):
         """suites, a device and names choose tests, -k goes to each; none at all is a mistake"""
         tests = [(name, '1..1/ok 1 - ' + name, suite, 30) for name, suite in
-                 (('x86_a', 'unit'), ('pmcu_a', 'unit'), ('x86_b', 'qtest'), ('power', 'qtest'))]
-        for args, names in (((), 'x86_a pmcu_a x86_b power'), (('--device', 'x86'), 'x86_a x86_b'),
-                            (('--device', 'imc'), 'power'), (('--suite', 'unit'), 'x86_a pmcu_a'),
-                            (('--suite', 'qtest', '--device', 'x86'), 'x86_b'),
+                 (('x86_a', 'unit'), ('pmcu_a', 'unit'), ('x86_b', 'qtest'), ('power', 'qtest'),
+                  ('insn-count', 'qtest'))]                     # of all devices
+        for args, names in (((), 'x86_a pmcu_a x86_b power insn-count'),
+                            (('--device', 'x86'), 'x86_a x86_b insn-count'),
+                            (('--device', 'imc'), 'power insn-count'),
+                            (('--device', 'pmcu'), 'pmcu_a insn-count'),
+                            (('--suite', 'unit'), 'x86_a pmcu_a'),
+                            (('--suite', 'qtest', '--device', 'x86'), 'x86_b insn-count'),
                             (('pmcu_a', 'power'), 'pmcu_a power')):
             done, cases = self.outcome(tests, *args)
             self.assertEqual((done.returncode, set(cases)), (0, set(names.split())), done.stdout)
