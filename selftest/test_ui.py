@@ -15,6 +15,7 @@ import time
 import unittest
 from unittest import mock
 
+import graph
 import ui
 from fixtures import PYTHON, ROOT, finish, one_line, wait_for
 
@@ -33,6 +34,24 @@ class Errors(unittest.TestCase):
         self.assertEqual(str(ui.Fail('it broke', 'mend it', '/x/it.log')),
                          'it broke (log: /x/it.log); mend it')
 
+    def test_show(self):
+        """a path below the user's folder is relative to it, also in a job that runs elsewhere"""
+        with mock.patch.dict(os.environ, QEMU_PMU_CWD=str(self.top)):
+            self.assertEqual(str(ui.Fail('it broke', log=self.top / 'logs/x.log')),
+                             'it broke (log: logs/x.log)')
+            self.assertEqual(ui.show(self.top.parent), str(self.top.parent))
+
+    def test_group(self):
+        """if a command is interrupted, the processes that it started end, too"""
+        def heard(line):
+            seen.append(line)
+            raise KeyboardInterrupt
+
+        seen = []
+        with self.assertRaises(KeyboardInterrupt):
+            ui.run(['sh', '-c', 'sleep 100 & echo $!; wait'], on_line=heard)
+        wait_for(lambda: not pathlib.Path('/proc', seen[0]).exists(), 'end of the process')
+
     def test_run(self):
         """a failed command is quoted by the line that says why, and its output is in the log"""
         for text, why in (('one\ntwo', 'two'), ('one\nan ERROR\nmade 2 files', 'an ERROR'),
@@ -46,6 +65,26 @@ class Errors(unittest.TestCase):
                              f'the work failed: {why} (log: {self.top}/logs/x.log); mend it')
             self.assertIn(text, (self.top / 'logs/x.log').read_text())
 
+    def test_job(self):
+        """a job of the build graph that failed has said why, so only its status is passed on
+
+        If ninja itself failed, the error has its last line.
+        """
+        def call(_, stdout, env):
+            stdout.write(text)
+            return 3
+
+        for text, why in (('FAILED: prepare.stamp\n', None),
+                          ('FAILED: build.ninja\nninja: error: rebuilding', 'rebuilding'),
+                          ('ninja: error: unknown target', 'unknown target')):
+            with mock.patch('ui.call', call), \
+                    self.assertRaises(ui.Fail if why else SystemExit) as caught:
+                graph.ninja('prepare.stamp')
+            if why:
+                self.assertIn(f'ninja failed: ninja: error: {why} (log: ', str(caught.exception))
+            else:
+                self.assertEqual(caught.exception.code, 3)
+
     def test_run_missing(self):
         """a program that is not installed is named, with the command that helps"""
         with self.assertRaisesRegex(ui.Fail, "^no-such-program is not installed; './pmu doctor'"):
@@ -58,7 +97,7 @@ class Errors(unittest.TestCase):
         self.assertEqual(seen, ['a', '', 'b \ufffd'])
 
     def test_run_interrupted(self):
-        """Ctrl-C or SIGTERM while a command is being started ends that command"""
+        """a signal that ends pmu while a command is being started ends that command, too"""
         children, popen = [], subprocess.Popen
 
         def start(*args, **kw):
@@ -66,9 +105,10 @@ class Errors(unittest.TestCase):
             signal.raise_signal(number)
             return children[-1]
 
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-        self.addCleanup(signal.signal, signal.SIGTERM, before)
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            before = signal.signal(number, signal.default_int_handler)
+            self.addCleanup(signal.signal, number, before)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             with self.subTest(number.name), mock.patch('subprocess.Popen', start), \
                     self.assertRaises(KeyboardInterrupt):
                 ui.run(['sleep', '100'])
@@ -90,9 +130,9 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             return finish(child)
 
     def test_interrupted(self):
-        """Ctrl-C and kill end the command that is running, before pmu itself ends"""
+        """Ctrl-C, kill and a lost terminal end the command that is running before pmu ends"""
         pid = self.top / 'pid'
-        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
             command = ['sh', '-c', 'echo $$; exec sleep 1000']
             # The first line is read when the command has been started for good.
             heard = f'lambda line: ui.write(ui.BUILD / {pid.name!r}, line)'
@@ -117,18 +157,19 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                 (self.top / 'go').touch()
                 done = finish(other)
             self.assertEqual(finish(one).returncode, 0)
+        self.assertEqual((self.top / 'lock').read_text(), '', 'progress is left in the lock')
         self.assertEqual(done.stdout, 'mine\n')
         self.assertRegex(said, r'^pmu: waiting for another pmu that is busy with work '
                                       r'\(compile 7/9 \[\d+ s\]\) \[\d+ s\]\n')
 
-    def tick(self, tty):
+    def tick(self, tty, *locks):
         """What a step that lasts for two looks at it writes; the seconds between these."""
-        details = iter(('1/2', '2/2'))
-        step = ui.Step('build', lambda: next(details))
+        step = ui.Step('build', lambda: f'{step.done.wait.call_count}/2')
         step.tty, step.start = tty, time.monotonic()
         step.done = mock.Mock(**{'wait.side_effect': (False, False, True)})
         with mock.patch('os.get_terminal_size', return_value=os.terminal_size((18, 25))), \
                 mock.patch.object(step, 'elapsed', return_value=7.4), \
+                mock.patch.object(ui.Step, 'witnesses', locks), \
                 contextlib.redirect_stderr(io.StringIO()) as shown:
             step._tick()
         return shown.getvalue(), [call.args[0] for call in step.done.wait.call_args_list]
@@ -139,6 +180,14 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                             [1, 20, 20]))
         self.assertEqual(self.tick(True), ('\r\033[Kpmu: build 1/2 [7\r\033[Kpmu: build 2/2 [7',
                                            [1, 1, 1]))
+
+    def test_progress_in_lock(self):
+        """the file of a lock has the last progress; one that cannot be written ends no step"""
+        shown = self.tick(False)
+        for path in self.top / 'lock', '/dev/full':
+            with open(path, 'a') as lock:
+                self.assertEqual(self.tick(False, lock), shown)
+        self.assertEqual((self.top / 'lock').read_text(), '(build 2/2 [7 s])')
 
     def test_progress_end(self):
         """the end of a step of a second or more is a line, if it did not fail; others have none"""
@@ -153,7 +202,7 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
 
     def test_scratch(self):
         """a temporary folder is not taken for one that is left before its lock is taken"""
-        others, real = [], fcntl.flock
+        others, refused, real = [], threading.Event(), fcntl.flock
 
         def clean():
             with ui.scratch('x-'):
@@ -163,8 +212,13 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             if handle.name.endswith('/.lock') and not others:
                 others.append(threading.Thread(target=clean))
                 others[0].start()
-                others[0].join(0.3)
-            real(handle, how)
+                wait_for(lambda: refused.is_set() or not others[0].is_alive(),
+                         'other process at the lock')
+            try:
+                real(handle, how)
+            except BlockingIOError:
+                refused.set()
+                raise
 
         with mock.patch.multiple(ui, BUILD=self.top), mock.patch('fcntl.flock', flock):
             with ui.scratch('x-') as folder:
