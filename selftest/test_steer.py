@@ -8,7 +8,6 @@ import pathlib
 import struct
 import tempfile
 import threading
-import time
 import unittest
 from unittest import mock
 
@@ -35,7 +34,8 @@ class Machine:
 
     def qom_get(self, path, property):
         if property == 'engines':
-            thread = {'counts': False, 'address': 0, 'posts': 0, 'pir': 4}
+            # It counts, but has no page for its counters yet: its address is 0.
+            thread = {'counts': True, 'address': 0, 'posts': 0, 'pir': 4}
             return [{'core': 3, 'counts': path == '/machine/chip[1]/imc', 'address': CORE,
                      'threads': [thread]}]
         return {'type': 'powernv9-machine'}.get(property, '')
@@ -67,11 +67,15 @@ class Steer(unittest.TestCase):
         self.addCleanup(temp.cleanup)
         # In the public catalog, the word of mcs01 at 0xd0 counts by 256, a core's at 0xa0 by 512
         self.machine = Machine({
-            AREAS[0]: {0xd0: 3}, AREAS[1]: {0xd0: 5}, CORE: {0xa0: 2}})
+            AREAS[0]: {0xd0: 3}, AREAS[1]: {0xd0: 5}, CORE: {0xa0: 2},
+            0: dict.fromkeys(range(0, steer.PAGE, 8), 9)})      # no counters
         self.guest = steer.Guest(self.machine, temp.name)
 
     def test_places(self):
-        """counters are read where the catalog has them, on the right chip, times their scale"""
+        """counters are read where the catalog has them, on the right chip, times their scale
+
+        A thread that has no page has no counters.
+        """
         name = 'mcs01/PM_MCS01_128B_RD_DISP_PORT01'
         self.assertEqual([(row.where, row.name, row.value) for row in steer.rows(self.guest)],
                          [('chip 0', name, 3 * 256), ('chip 1', name, 5 * 256),
@@ -179,25 +183,58 @@ class Steer(unittest.TestCase):
             guest.objects()
 
     def test_x86(self):
-        """general and fixed counters with their events, and metrics as a tree"""
+        """counters with their events, at 0 only while they count, and metrics as a tree"""
         counter = {'name': 'fixed3', 'event': 'TOPDOWN.SLOTS', 'value': 1000, 'state': 'counting'}
         cpus = [{'cpu-index': 0, 'kind': 'off'},
                 {'cpu-index': 1, 'kind': 'emulated', 'counters': [
-                    counter, {**counter, 'name': 'gp0', 'value': 0, 'state': 'disabled'}],
+                    counter, {**counter, 'name': 'gp0', 'value': 0, 'state': 'disabled'},
+                    {'name': 'gp1', 'event': 'LLC_MISSES', 'value': 0, 'state': 'counting'}],
                  'perf-metrics': {'value': 1, 'memory-bound': 20.0, 'retiring': 70.0}}]
         self.assertEqual(list(steer.cpu_rows(cpus)), [
             steer.Row('CPU 0', 'PMU', 'off'),
             steer.Row('CPU 1', 'fixed3 TOPDOWN.SLOTS', 1000, 'counting'),
+            steer.Row('CPU 1', 'gp1 LLC_MISSES', 0, 'counting'),
             steer.Row('CPU 1', 'retiring', '70.0 %'), steer.Row('CPU 1', 'memory-bound', '20.0 %')])
 
+    def test_dies(self):
+        """each die of Arm has rows for its records and its run; @N sets a property of one die"""
+        values = {'records': 7, 'state': 'counting', 'run': 2, 'error': 'bus',
+                  'type': 'virt-machine'}
+        self.machine.qom_get = lambda path, property: values[property]
+        self.machine.qom_list = lambda path: [{'name': name} for name in (
+            ('pmcu[1]', 'pmcu[0]') if path == '/machine' else ('faults', 'synthetic-seed'))]
+        guest = steer.Guest(self.machine, '/nonexistent')
+        self.assertEqual(list(steer.rows(guest)), [
+            row for die in ('die 0', 'die 1') for row in (
+                steer.Row(die, 'records', 7, 'counting'), steer.Row(die, 'run', 2, 'bus'))])
+        with contextlib.redirect_stdout(io.StringIO()):
+            steer.assign(guest, ['faults@1=x', 'synthetic-seed@0=0x10'])
+        self.assertEqual(self.machine.set, [('/machine/pmcu[1]', 'faults', 'x'),
+                                            ('/machine/pmcu[0]', 'synthetic-seed', 16)])
+
+    def test_catalogs(self):
+        """each machine has the events of its own processor; nest-fault takes no events"""
+        names = {'powernv9': 'PM_ALINK0_OUT_EVEN_AVLBL_CYC',
+                 'powernv10': 'PM_ALINK0_OUT_EVEN_AVLBL_CYCLES'}
+        for machine, own in ('powernv9', 'powernv9'), ('powernv10', 'powernv10'), \
+                ('powernv10-rainier', 'powernv10'):
+            self.guest.machine = machine
+            known = {event for _, event, _, _ in self.guest.catalog()}
+            self.assertEqual(known & {*names.values()}, {names[own]}, machine)
+        self.assertEqual(self.guest.complete('nest-fault', '0=late'), '0=late')
+
     def test_table(self):
-        """a rate is the growth for each second; none for what was started anew or is no number"""
-        before = [steer.Row('a', 'x', 100), steer.Row('a', 'y', 100), steer.Row('a', 'z', '1 %')]
+        """a rate is the growth for each second, also 0; a new or restarted counter has none
+
+        Nor has a value that is no number.
+        """
+        before = [steer.Row('a', 'x', 100), steer.Row('a', 'y', 100), steer.Row('a', 'z', '1 %'),
+                  steer.Row('a', 'w', 3)]
         now = [steer.Row('a', 'x', 5100), steer.Row('a', 'y', 7), steer.Row('a', 'z', '2 %'),
-               steer.Row('b', 'x', 9)]
+               steer.Row('b', 'x', 9), steer.Row('a', 'w', 3)]
         lines = [line.split() for line in steer.table(now, before, 2)][1:]
         self.assertEqual(lines, [['a', 'x', '5,100', '2,500'], ['a', 'y', '7'], ['a', 'z', '2', '%'],
-                                 ['b', 'x', '9']])
+                                 ['b', 'x', '9'], ['a', 'w', '3', '0']])
 
 
 class Watch(unittest.TestCase):
@@ -229,7 +266,6 @@ class Watch(unittest.TestCase):
                 self.watch(*errors)
             self.assertEqual(caught.exception, errors[-1])
 
-
     def test_rates(self):
         """as many tables as wanted, of counters that have a text; rates are for each second"""
         clock = mock.Mock(**{'monotonic.side_effect': (1000, 1004)})
@@ -241,6 +277,23 @@ class Watch(unittest.TestCase):
         name = 'mcs01/PM_MCS01_128B_RD_DISP_PORT01'
         self.assertEqual(rows, [['chip', '0', name, '25,600'],
                                 ['chip', '0', name, '76,800', '12,800']])
+
+    def test_same(self):
+        """without a name, the only guest is watched, also after other guests have started"""
+        for given, names, asked in (('', [['arm'], ['arm', 'x86']], ['arm', 'arm']),
+                                    ('x86', [['arm'], ['arm']], ['x86', 'x86'])):
+            seen, running = [], iter(names)
+
+            @contextlib.contextmanager
+            def of_guest(name, seen=seen):
+                seen.append(name)
+                yield Machine()
+
+            opt = argparse.Namespace(guest=given, only='', interval=0, count=2)
+            with mock.patch.multiple(monitor, of_guest=of_guest, running=running.__next__), \
+                    contextlib.redirect_stdout(io.StringIO()):
+                steer.cmd_watch(opt)
+            self.assertEqual(seen, asked)
 
 
 class Names(unittest.TestCase):
@@ -273,21 +326,24 @@ class Names(unittest.TestCase):
 
     def test_looked_at(self):
         """a guest gets the first free name, also while another pmu looks which guests run"""
-        real, looked = ui.try_lock, threading.Event()
+        real, looked, tried = ui.try_lock, threading.Event(), threading.Event()
 
-        def slowly(path):
+        def try_lock(path):
             found = real(path)
             if threading.current_thread() is other:
-                looked.set()
-                time.sleep(0.2)
+                if path.name == 'arm.lock':         # keep it until the new guest has come so far
+                    looked.set()
+                    tried.wait(60)
+            elif not found or path.name == 'arm.lock':
+                tried.set()
             return found
 
         other = threading.Thread(target=monitor.running)
-        with tempfile.TemporaryDirectory() as folder, mock.patch('ui.try_lock', slowly), \
+        with tempfile.TemporaryDirectory() as folder, mock.patch('ui.try_lock', try_lock), \
                 mock.patch.multiple(monitor, FOLDER=pathlib.Path(folder)):
             pathlib.Path(folder, 'arm.lock').touch()
             other.start()
-            looked.wait()
+            self.assertTrue(looked.wait(60))
             with monitor.guest('arm') as (name, _):
                 self.assertEqual((name, monitor.running()), ('arm', ['arm']))
             self.assertEqual(monitor.running(), [])
