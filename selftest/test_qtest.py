@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
+import junit
 from fixtures import PYTHON, ROOT, write
 
 BINARY = '''#!/bin/sh
@@ -82,6 +83,21 @@ class Qtest(unittest.TestCase):
         done = self.run_test()
         self.assertEqual([line for line in done.stdout.splitlines() if line[0] != '#'],
                          ['ok 1 /x/read', '1..2'])
+
+    def test_no_cases(self):
+        """a binary without cases fails, and one that skips outside of its cases; both are named"""
+        empty = '#!/bin/sh\necho 1..0\n'
+        skips = self.binary.replace('for n in', 'echo "1..0 # SKIP no TCG"; exit\nfor n in', 1)
+        for binary, args, why, plan in (
+                (empty, (), 'toy-test has no cases', []), (empty, ('wri',), 'has no cases', []),
+                (skips, (), 'toy-test skips outside of a case: no TCG', ['1..2'])):
+            write(self.build, {'tests/qtest/toy-test': binary})
+            done = self.run_test(*args)
+            bail, *rest = done.stdout.splitlines()
+            self.assertRegex(bail, rf'^Bail out! .*{why}')
+            self.assertEqual((rest, done.stderr), (plan, f'{bail}\n'))
+            self.assertEqual({case.verdict for case in junit.read(done.stdout.splitlines())},
+                             {'failed'})
 
     def test_heap(self):
         """QEMU's heap is filled with a byte, and of huge pages unless the user tunes it"""
