@@ -7,6 +7,7 @@ import io
 import os
 import pathlib
 import re
+import sys
 import tempfile
 import time
 import unittest
@@ -333,6 +334,27 @@ class Run(unittest.TestCase):
         for seconds in (whole.seconds, whole.work, work.seconds):
             self.assertGreater(seconds, 0)
             self.assertLess(seconds, 60)
+
+    def test_parts_of_time(self):
+        """the time of a guest is that in user space; the time of a vCPU is of the busiest thread"""
+        real, output = os.wait4, '@@work\nwithpmu: 12 cycles\n@@pmu-exit 0\n'
+        with mock.patch('os.wait4', lambda *args: (
+                *real(*args)[:2], mock.Mock(ru_utime=7.0, ru_stime=9.0))):
+            self.assertEqual(self.measure(output).seconds, 7.0)
+        files = [mock.Mock(**{'read_text.return_value': f'{n}000000000 5 6'}) for n in (1, 3, 2)]
+        with mock.patch('pathlib.Path.glob', lambda *_: files):
+            self.assertEqual(bench.running(1), (3.0, 6.0))
+
+    def test_limit(self):
+        """a guest that does not end in time is killed, and its benchmark has failed"""
+        # Its time is up at once. It would do its work if it were not killed.
+        timer = mock.Mock(side_effect=lambda seconds, kill: mock.Mock(start=kill))
+        guest = [sys.executable, '-c', 'import time; time.sleep(60); print("@@pmu-exit 0")']
+        with tempfile.TemporaryDirectory() as top, mock.patch('threading.Timer', timer), \
+                mock.patch.object(ui, 'LOGS', pathlib.Path(top)), \
+                self.assertRaisesRegex(ui.Fail, '^x: the guest did not do its work'):
+            bench.measure(bench.Config('x', arch='arm'), guest, min(os.sched_getaffinity(0)))
+        timer.assert_called_once_with(bench.LIMIT, mock.ANY)
 
     def test_trips(self):
         """a round trip is what the guest says"""

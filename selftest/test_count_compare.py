@@ -6,6 +6,8 @@ import contextlib
 import io
 import json
 import pathlib
+import re
+import signal
 import tempfile
 import unittest
 from unittest import mock
@@ -54,6 +56,31 @@ class Compare(unittest.TestCase):
                 output.parts = [[*good[1:], bad]]
                 with self.assertRaisesRegex(ui.Fail, 'perf has no counts'):
                     count.run(['x'])
+
+    def test_events(self):
+        """loads and stores are the events that QEMU has by these names, each in its own place"""
+        table = (ui.ROOT / 'target/i386/tcg/system/pmu-events.c').read_text()
+        for name in 'loads', 'stores':
+            [code] = re.findall(rf'(0x\w+), 0, "MEM_INST_RETIRED\.ALL_{name.upper()}"', table)
+            umask, event = divmod(int(code, 16), 0x100)
+            self.assertEqual(count.EVENTS[name], f'cpu/event={event:#x},umask={umask:#x}/u')
+        output = topdown.Output()
+        output.parts = [[f'{{"counter-value" : "{n}.0"}}' for n in (5, 6, 7, 8)]]
+        with mock.patch('topdown.run_in_guest', return_value=(0, output)) as run:
+            self.assertEqual(count.run(['x'])[1],
+                             {'instructions': 5, 'branches': 6, 'loads': 7, 'stores': 8})
+        events = [count.EVENTS[name] for name in ('instructions', 'branches', 'loads', 'stores')]
+        self.assertIn(f'perf_stat -e {",".join(events)} -- x\n', run.call_args.args[0])
+
+    def test_end(self):
+        """a program that a signal ended has its status; one that the guest lacks is named"""
+        output = topdown.Output()
+        output.parts, output.last = [['{"counter-value" : "2.0"}'] * 4], 'x: Segmentation fault'
+        with mock.patch('topdown.run_in_guest', return_value=(0, output)):
+            self.assertEqual(count.run(['x'])[0], 128 + signal.SIGSEGV)
+            output.parts, output.refused = [], 'program'
+            with self.assertRaisesRegex(ui.Fail, '^the guest has no program x; '):
+                count.run(['x'])
 
 
 class Command(unittest.TestCase):

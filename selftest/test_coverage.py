@@ -23,6 +23,8 @@ def entry(name, *lines):
 
 FOUND = [entry('hw/misc/a.c', (1, 1), (2, 1, 1, 1), (3, 1), (4, 0, 0, 0)),
          entry('target/arm/b.h', (1, 0)), entry('target/arm/c.h', (9, 2, 0, 2, 0))]
+# In the other folders that have code of ours, and with the other suffixes
+MORE = [entry(name, (1, 1)) for name in ('accel/tcg/d.c.inc', 'include/hw/e.h', 'pc-bios/f.c')]
 
 
 class Coverage(unittest.TestCase):
@@ -50,7 +52,8 @@ class Coverage(unittest.TestCase):
             [data, folder] = cmd[-2:]
             self.assertIn('--gcov-ignore-parse-errors', cmd)
             self.assertEqual({str(p.relative_to(folder)) for p in folder.rglob('*.gc*')}, {
-                f'a/lib.p/{n}.c.{kind}' for n in ('x', 'hw_misc_z') for kind in ('gcda', 'gcno')})
+                f'a/lib.p/{n}.c.{kind}' for n in ('x', 'hw_misc_z', 'target_arm_tcg_translate-a64')
+                for kind in ('gcda', 'gcno')})
             lines = entry('hw/misc/a.c', (1, 1), (2, 0))
             lines['lines'][1]['gcovr/noncode'] = True
             write(folder, {data: json.dumps({'files': [lines]})})
@@ -59,20 +62,21 @@ class Coverage(unittest.TestCase):
                 mock.patch('qemu.folder', lambda _: pathlib.Path(top)), \
                 mock.patch('tree.overlay_files', lambda: ['hw/misc/x.c', 'hw/misc/z.c']), \
                 mock.patch('ui.run', run):
-            write(top, {f'a/lib.p/{n}.c.{kind}': '' for n in ('x', 'y', 'hw_misc_z', 'hw_z')
-                        for kind in ('gcda', 'gcno')})
+            names = 'x', 'y', 'hw_misc_z', 'hw_z', 'target_arm_tcg_translate-a64'
+            write(top, {f'a/lib.p/{n}.c.{kind}': '' for n in names for kind in ('gcda', 'gcno')})
             self.assertEqual(coverage.gcovr(pathlib.Path(scratch)),
                              [entry('hw/misc/a.c', (1, 1))])
 
     def test_report(self):
         """the table is of our files alone; a file has it, too, and what was missed"""
         others = [entry('hw/misc/theirs.c', (1, 0)), entry('tests/qtest/ours-test.c', (1, 0))]
+        ours = FOUND + MORE
         with tempfile.TemporaryDirectory() as top, mock.patch.multiple(
                 ui, BUILD=pathlib.Path(top), LOGS=pathlib.Path(top)), \
                 mock.patch.object(coverage, 'REPORT', pathlib.Path(top, 'report')), \
                 mock.patch('tree.overlay_files', lambda: [
-                    *(found['file'] for found in FOUND), 'tests/qtest/ours-test.c', 'hw/x.rst']):
-            for found, good in (others, False), (others + FOUND, True):
+                    *(found['file'] for found in ours), 'tests/qtest/ours-test.c', 'hw/x.rst']):
+            for found, good in (others, False), (others + ours, True):
                 with mock.patch('coverage.gcovr', lambda _, found=found: found), \
                         contextlib.redirect_stderr(io.StringIO()), \
                         contextlib.redirect_stdout(io.StringIO()) as out, \
@@ -80,8 +84,16 @@ class Coverage(unittest.TestCase):
                         self.assertRaisesRegex(ui.Fail, '^gcov found nothing of ours; '):
                     coverage.report()
             text = coverage.REPORT.read_text()
-        self.assertEqual(out.getvalue().splitlines(), [*coverage.table(FOUND)])
-        self.assertEqual(text, out.getvalue() + '\n' + '\n'.join(coverage.missed(FOUND)) + '\n')
+        self.assertEqual(out.getvalue().splitlines(), [*coverage.table(ours)])
+        self.assertEqual(text, out.getvalue() + '\n' + '\n'.join(coverage.missed(ours)) + '\n')
+
+    def test_reset(self):
+        """the counts of earlier runs are removed; the compiler's notes stay"""
+        with tempfile.TemporaryDirectory() as top, \
+                mock.patch('qemu.folder', lambda _: pathlib.Path(top)):
+            write(top, {'a/x.c.gcda': '', 'a/x.c.gcno': ''})
+            coverage.reset()
+            self.assertEqual([path.name for path in pathlib.Path(top, 'a').iterdir()], ['x.c.gcno'])
 
     def test_options(self):
         """--coverage and an option that it excludes: one line, status 2"""
