@@ -306,7 +306,7 @@ class Inside(unittest.TestCase):
         temp = tempfile.TemporaryDirectory()
         self.addCleanup(temp.cleanup)
         self.top = pathlib.Path(temp.name)
-        write(self.top, {'kernel': 'k', 'ram': 'i', 'a (1).ko': 'vermagic=6\0',
+        write(self.top, {'qemu': 'q', 'kernel': 'k', 'ram': 'i', 'a (1).ko': 'vermagic=6\0',
                          'b.ko': 'vermagic=6\0'})
         patch = mock.patch.multiple(ui, BUILD=self.top, LOGS=self.top)
         patch.start()
@@ -327,8 +327,9 @@ class Inside(unittest.TestCase):
     def snapshot(self, name, qmp, *options):
         """A Snapshot of a run whose guest has this monitor, and QEMU these further options."""
         (self.top / name).mkdir()
-        cmd = [f'{self.top}/kernel', '-kernel', f'{self.top}/kernel', '-initrd',
-               f'{self.top}/ram', '\udcff', *options]
+        cmd = [f'{self.top}/qemu', '-kernel', f'{self.top}/kernel', '-initrd', f'{self.top}/ram',
+               '-drive', f'{self.top / name}/disk',         # another one in each run
+               '\udcff', *options]
         patch = mock.patch('monitor.of_guest', lambda _: contextlib.nullcontext(qmp))
         patch.start()
         self.addCleanup(patch.stop)
@@ -366,8 +367,11 @@ class Inside(unittest.TestCase):
         """a kernel or a QEMU that has been replaced makes another snapshot"""
         path = self.snapshot('a', None).path
         self.assertEqual(self.snapshot('b', None).path, path)
-        os.utime(self.top / 'kernel', (1, 1))
-        self.assertNotEqual(self.snapshot('c', None).path, path)
+        paths = [path]
+        for name in 'kernel', 'qemu':
+            os.utime(self.top / name, (1, 1))
+            paths.append(self.snapshot(f'other {name}', None).path)
+        self.assertEqual(len({*paths}), 3, paths)
 
     def test_typed(self):
         """a script is typed in lines that a console takes, whatever is in it, up to a dot"""
@@ -384,15 +388,23 @@ class Inside(unittest.TestCase):
                                  kernels.Kernel(self.top / 'kernel', self.top / 'none'), self.top)
 
     def test_collect(self):
-        """files and folders come to where they are wanted; what the guest lacks is said"""
+        """files, folders and links come to where they are wanted; what the guest lacks is said
+
+        A file takes the place of an old one, even if size and time are the same.
+        """
         write(self.top, {'guest/out/sub/file': 'text', 'guest/out/:odd': 'odd', 'guest/one': 'one',
                          'guest/more': 'more'})
         (self.top / 'guest/out/sub/file').chmod(0o750)
         os.symlink('sub', self.top / 'guest/out/link')
-        gets = {'/out': self.top / 'got', '/one': self.top / 'a:b', '/none': self.top / 'none'}
+        os.symlink('nowhere', self.top / 'guest/lost')
+        write(self.top, {'a:b': 'old'})
+        for name in 'a:b', 'guest/one':
+            os.utime(self.top / name, (1, 1))
+        gets = {'/out': self.top / 'got', '/one': self.top / 'a:b', '/none': self.top / 'none',
+                '/out/link': self.top / 'link', '/lost': self.top / 'lost'}
         given = self.exchange(gets=gets)
-        subprocess.run(['tar', '-cf', self.top / 'get.tar', '-C', self.top / 'guest', 'out', 'one'],
-                       check=True)
+        subprocess.run(['tar', '-cf', self.top / 'get.tar', '-C', self.top / 'guest', 'out', 'one',
+                        'lost'], check=True)
         with contextlib.redirect_stderr(io.StringIO()) as said:
             self.assertFalse(given.collect())
         self.assertEqual(said.getvalue(), 'pmu: --get /none: the guest has no such file\n')
@@ -400,7 +412,8 @@ class Inside(unittest.TestCase):
                           fixtures.read(self.top / 'got').items()},
                          {'sub/file': b'text', ':odd': b'odd'})
         self.assertEqual((self.top / 'got/sub/file').stat().st_mode & 0o777, 0o750)
-        self.assertEqual(os.readlink(self.top / 'got/link'), 'sub')
+        for name, target in ('got/link', 'sub'), ('link', 'sub'), ('lost', 'nowhere'):
+            self.assertEqual(os.readlink(self.top / name), target)
         self.assertEqual((self.top / 'a:b').read_text(), 'one')
 
     def test_collect_links(self):
@@ -500,12 +513,16 @@ class Inside(unittest.TestCase):
             return {'status': 'completed'}
 
         qmp = mock.Mock(cmd=cmd)
-        self.snapshot('a', qmp).save('arm')
+        write(self.top, {'snapshots/x86-0': 'of another architecture'})
+        first = self.snapshot('a', qmp)
+        first.save('arm')
+        self.assertTrue(first.saved)
         self.assertTrue(self.snapshot('b', qmp).saved)
         other = self.snapshot('c', qmp, '-append', 'pmu.other')
         self.assertFalse(other.saved)
         other.save('arm')
-        self.assertEqual(list(other.path.parent.iterdir()), [other.path])
+        self.assertEqual({path.name for path in other.path.parent.iterdir()},
+                         {other.path.name, 'x86-0'})
         write(self.top, {'ram': 'j'})
         self.assertFalse(self.snapshot('d', qmp, '-append', 'pmu.other').saved)
 

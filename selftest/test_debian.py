@@ -184,6 +184,26 @@ class Download(unittest.TestCase):
         self.server.close()
         self.good(self.fetch(url=url))
 
+    def test_other_archive(self):
+        """a change of the archive costs a new index, however new the old one is"""
+        self.good(self.fetch())
+        other = archive.Server(self.archive.root)
+        self.addCleanup(other.close)
+        self.good(self.fetch(url=other.url))
+        self.assertEqual(other.count('Packages'), 1)
+
+    def test_no_room(self):
+        """if the disk has no room for the index or a package, one line says so before it starts"""
+        # The archive says that the package has 300,000,000 bytes more.
+        self.archive.packages['tool'] = self.tool.replace('Size: ', 'Size: 300')
+        self.archive.index()
+        for free, takes, fetched in (199, 200, False), (250, 310, True):
+            disk = f'shutil.disk_usage = lambda _: types.SimpleNamespace(free={free}e6)\n'
+            code = FETCH.replace('import debian, ui\n', f'import debian, shutil, types, ui\n{disk}')
+            one_line(self, self.project.run('-c', code, self.server.url, 'fetch', 'tool'), 1,
+                     f'has {free} MB free, and this takes {takes} MB')
+            self.assertEqual((self.server.count('Packages') > 0, self.starts()), (fetched, []))
+
     def test_stale_index(self):
         """a package that left the archive costs one new index, and the newer one is taken"""
         self.good(self.fetch('tool'))
@@ -355,6 +375,17 @@ class Once(unittest.TestCase):
                 self.assertEqual(fetch.called, not made)
                 self.assertEqual(paths(), [f'{release}/usr', f'{release}/usr/one',
                                            f'{release}/usr/two'])
+
+    def test_unpacked(self):
+        """a broken package is removed, to be fetched again; on a full disk, it stays"""
+        with tempfile.TemporaryDirectory() as name:
+            for why, stays in ('No space left on device', True), ('no Debian package', False):
+                deb = pathlib.Path(name, 'one.deb')
+                deb.touch()
+                with mock.patch('ui.run', side_effect=ui.Fail(why)), \
+                        self.assertRaisesRegex(ui.Fail, why):
+                    debian.unpacked([deb], pathlib.Path(name, 'tree'))
+                self.assertEqual(deb.exists(), stays)
 
 
 class HostSources(unittest.TestCase):
