@@ -125,6 +125,18 @@ class Arguments(unittest.TestCase):
         self.assertEqual(add(f'{ROOT}/pmu=/root/x')[1], '/root/x')
         self.assertEqual(add(f'{ROOT}/scripts=/root/')[1], '/root/')
 
+    def test_collected(self):
+        """an option that is given twice has both values; a path of the host becomes absolute"""
+        tool, folder = os.path.relpath(ROOT / 'pmu'), os.path.relpath(ROOT / 'scripts')
+        for _ in range(2):          # nothing stays from one command line to the next
+            opt = parser().parse_args([
+                'boot', 'arm', '--initrd-add', f'{tool}=/a', '--initrd-add', f'{tool}=/b',
+                '--share', f'{folder}=/c', '--share', f'{folder}=/d',
+                '--with', 'aa,bb', '--with', 'cc'])
+            self.assertEqual(opt.files, {'/a': f'{ROOT}/pmu', '/b': f'{ROOT}/pmu'})
+            self.assertEqual(opt.shares, {'/c': f'{ROOT}/scripts', '/d': f'{ROOT}/scripts'})
+            self.assertEqual(list(opt.packages), ['aa', 'bb', 'cc'])
+
     def test_missing_inputs(self):
         """whatever else is missing is noticed before anything is built, too"""
         write(self.project.root, {'run.sh': '#!/bin/sh\n'})
@@ -134,6 +146,7 @@ class Arguments(unittest.TestCase):
                 ('--share', 'run.sh', '--share run.sh: not a folder'),
                 ('--get', '/x=missing/y', 'there is no folder missing'),
                 ('--get', '/proc/stat', 'let SCRIPT copy it'),
+                ('--get', '/sys/kernel/x', 'let SCRIPT copy it'),
                 ('--kernel', 'missing', '--kernel missing: no such file'),
                 ('--kernel', 'scripts', '--kernel scripts: no arch/arm64/boot/Image'),
                 ('--kernel', 'run.sh', 'is not a kernel for arm64')):

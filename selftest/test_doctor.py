@@ -107,7 +107,7 @@ class Doctor(unittest.TestCase):
         """What the disk of each folder lacks; they need 6 and 2 GB, the first has used some."""
         with mock.patch.object(doctor, 'ROOM', dict(zip(folders, (6, 2)))), \
                 mock.patch.dict(os.environ, PMU_MISSING=''), \
-                mock.patch('ui.output', lambda cmd: f'{used * 10**6 * (cmd[-1] == folders[0])} x'), \
+                mock.patch('ui.output', lambda cmd: f'{used * (cmd[-1] == folders[0])}000000'), \
                 mock.patch.object(doctor.shutil, 'disk_usage') as usage:
             usage.return_value.free = free * 1e9
             return [problem and problem.partition('its disk ')[2]

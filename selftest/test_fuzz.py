@@ -103,6 +103,15 @@ class Runs(unittest.TestCase):
         (self.folder / 'corpus').write_text('good')
         self.assertEqual(self.run_fuzzer('pmcu')[0], 0)
 
+    def test_findings(self):
+        """an input that takes too long or all memory makes it 1, and undefined behaviour of ours"""
+        for found, status in (('touch "${arg#*=}timeout-0a"', 1), ('touch "${arg#*=}oom-0a"', 1),
+                              ('echo src/hw/misc/ours.c:1:2: runtime error: shift', 1),
+                              ('echo src/hw/misc/other.c:1:2: runtime error: shift', 0)):
+            (self.folder / 'fuzzer').write_text(FUZZER.replace('grep -l', f'{found}; grep -l'))
+            with mock.patch('tree.overlay_files', lambda: ['hw/misc/ours.c']):
+                self.assertEqual(self.run_fuzzer('pmcu')[0], status, found)
+
     def test_ended(self):
         """Ctrl-C and SIGTERM end the fuzzers, too"""
         marks = [self.folder / f'{name}.pid' for name in ('pmcu', 'pnor')]

@@ -2,6 +2,7 @@
 """The RAM disk is a right newc archive; what cannot boot is refused beforehand."""
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import stat
@@ -147,7 +148,9 @@ class Program(Temporary):
         archive = guest.Cpio()
         with mock.patch('guest.elf_needs', lambda path: needs.get(path.name, (None, []))):
             guest.add_program(archive, self.top, 'perf')
-        return {n: c for n, m, c, _ in parse(archive.bytes()) if not stat.S_ISDIR(m)}
+        found = [(n, c) for n, m, c, _ in parse(archive.bytes()) if not stat.S_ISDIR(m)]
+        self.assertEqual(len(found), len(dict(found)), 'a name is there twice')
+        return dict(found)
 
     def test_libraries(self):
         """libraries of libraries come along under the names that are asked for, each once"""
@@ -245,6 +248,11 @@ class Initrd(Temporary):
                 kernel, initrd = guest.build('x')
                 self.assertEqual(initrd.stat().st_size % 4, 0)
                 found = parse(initrd.read_bytes())
+                # What the kernel and init need before init has made anything
+                self.assertEqual({n: rdev for n, m, _, rdev in found if stat.S_ISCHR(m)},
+                                 {'dev/console': (5, 1), 'dev/null': (1, 3)})
+                self.assertEqual({'proc', 'sys', 'dev', 'tmp', 'root', 'etc'} -
+                                 {n for n, m, *_ in found if stat.S_ISDIR(m)}, set())
                 names = dict((n, c) for n, _, c, _ in found)
                 self.assertEqual(names['usr/bin/perf'], text)
                 self.assertEqual(names['usr/bin/tool'], b'tool')
@@ -263,6 +271,8 @@ class Initrd(Temporary):
                 names = dict((n, c) for n, _, c, _ in parse(initrd.read_bytes()))
                 self.assertEqual(names['init'], b'new', 'made again of other sources')
                 before = guest.stamp(arch)
+                other = dataclasses.replace(arch, kernel='other')
+                self.assertNotEqual(guest.stamp(other), before)
                 for name in 'x.h', 'x/a.c', 'x/sub/b.c', 'x/sub/c.h':
                     write(self.top / 'sources', {name: ''})
                     self.assertNotEqual(guest.stamp(arch), before, name)

@@ -181,6 +181,15 @@ class Debian(Temporary):
                                            'linux-image-6.9-cloud-amd64').split())
         self.assertEqual(list((self.top / 'build').glob('kernel-*')), [])
 
+    def test_folder(self):
+        """the default release has one folder, named or not; without its note, it is made anew"""
+        for release in '', kernels.SUITE:
+            self.assertEqual(kernels.folder('x86', release), ui.BUILD / 'guest/x86')
+        kernel, _ = self.fetch(flavours('cloud-amd64'))
+        (kernel.folder / kernels.ORIGIN).unlink()
+        kernel, _ = self.fetch(flavours('cloud-amd64'))         # fetches once, as the first time
+        self.assertEqual(kernel.origin()[0], 'sid')
+
     def test_split(self):
         """sid's package of an image is empty: linux-binary has it, linux-modules the modules"""
         name = '6.9+deb14-cloud-amd64'

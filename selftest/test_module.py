@@ -72,15 +72,21 @@ class Module(unittest.TestCase):
                              {'.source', 'Kbuild', f'{number}.o'})
 
     def test_own_libc(self):
-        """programs of the kbuild package run on the C library that was unpacked with them"""
+        """programs of the kbuild package run on the C library that was unpacked with them
+
+        Scripts, objects and links to programs stay as they are.
+        """
         kbuild = 'usr/lib/linux-kbuild-6/scripts'
         write(self.top, {f'{kbuild}/mod/modpost': '\x7fELF', f'{kbuild}/plain.sh': '#!/bin/sh\n',
-                         f'{kbuild}/Makefile.lib': '', LOADER:
+                         f'{kbuild}/data.o': '\x7fELF', f'{kbuild}/Makefile.lib': '', LOADER:
                          '#!/bin/sh\nprintf "%s\\n" "$@"\n'})
+        os.symlink('modpost', self.top / kbuild / 'mod/alias')
         for name in (f'{kbuild}/mod/modpost', f'{kbuild}/plain.sh', LOADER):
             (self.top / name).chmod(0o755)
         module.own_libc(self.top)
         self.assertEqual((self.top / kbuild / 'plain.sh').read_text(), '#!/bin/sh\n')
+        self.assertEqual((self.top / kbuild / 'data.o').read_text(), '\x7fELF')
+        self.assertEqual(os.readlink(self.top / kbuild / 'mod/alias'), 'modpost')
         program = self.top / kbuild / 'mod/modpost'
         out = subprocess.run([program, '-o', 'a b'], capture_output=True, text=True).stdout
         argv0, name, option, path, elf, *rest = out.splitlines()
@@ -134,6 +140,7 @@ class Build(unittest.TestCase):
             if cmd[0] != 'make':
                 return self.run(cmd, log, *args, **kw)
             asked.append(cmd)
+            self.env = kw['env']
             [scratch] = [word.removeprefix('M=') for word in cmd if word.startswith('M=')]
             write(self.top, {f'logs/{log}': error})
             write(scratch, {'modules.order': ''.join(f'{scratch}/{m}.o\n' for m in made),
@@ -156,7 +163,8 @@ class Build(unittest.TestCase):
             found, asked = self.build(kernel, 'new')
             self.assertEqual(found, [f'{where}/new/new.ko'])
             self.assertEqual(asked[:3], ['make', '-C', f'{self.top}/{folder}'])
-            self.assertLessEqual({'ARCH=arm64', 'CROSS_COMPILE=aarch64-linux-gnu-', 'modules'},
+            self.assertLessEqual({'ARCH=arm64', 'CROSS_COMPILE=aarch64-linux-gnu-', 'modules',
+                                  'CONFIG_DEBUG_INFO_BTF_MODULES='},
                                  {*asked[3:]})
         self.assertEqual(read(self.top / 'tree'), before)
 
@@ -175,6 +183,23 @@ class Build(unittest.TestCase):
         with self.assertRaisesRegex(ui.Fail, '^building the module new failed: '
                                              f'{self.top}/new/new.c:3: error: no '):
             self.build(kernel, error=f'{scratch}/new.c:3: error: no\n')
+
+    def test_environment(self):
+        """variables that change what make does are removed, the rest stays"""
+        kernel = kernels.Kernel(self.top / 'tree/vmlinux', self.top / 'tree')
+        bad = dict.fromkeys(('MAKEFLAGS', 'MFLAGS', 'KCFLAGS', 'KBUILD_OUTPUT', 'LLVM'), 'x')
+        with mock.patch.dict(os.environ, bad, KEPT='1'):
+            self.build(kernel, 'new')
+        self.assertEqual({*self.env} & {*bad}, set())
+        self.assertEqual((self.env['KEPT'], self.env['LC_ALL']), ('1', 'C.UTF-8'))
+
+    def test_links(self):
+        """a link among the sources is copied as the file that it leads to"""
+        kernel = kernels.Kernel(self.top / 'tree/vmlinux', self.top / 'tree')
+        os.symlink('Kbuild', self.top / 'new/alias')
+        self.build(kernel, 'new')
+        copy = self.top / 'build/guest/arm/own/modules/new/alias'
+        self.assertEqual((copy.is_symlink(), copy.read_text()), (False, 'obj-m := new.o\n'))
 
     def test_tracer(self):
         """of POWER's modules, those of a gcc before 13 are not traced"""
@@ -286,6 +311,9 @@ class Load(unittest.TestCase):
         self.assertEqual(str(caught.exception), f'{self.top}/mine.ko is for the kernel '
                          f'6.1.0-49-arm64, and this guest boots {RELEASE}; build it with '
                          './pmu module arm, and the same --release')
+        start = RELEASE[:-1]                    # of the release's name
+        with self.assertRaisesRegex(ui.Fail, f'is for the kernel {re.escape(start)}, and'):
+            self.modules.add_file(self.own('other', release=start))
         write(self.top, {'text.ko': 'text'})
         with self.assertRaisesRegex(ui.Fail, f'^--module {self.top}/text.ko is no kernel module'):
             self.modules.add_file(self.top / 'text.ko')
@@ -313,12 +341,14 @@ class Load(unittest.TestCase):
 
     def test_modprobe(self):
         """--modprobe: a module once, after others, required even if another one would do without it;
-        nothing if it is built in; no unknown name"""
+        nothing if it is built in; no unknown name, unless it is not required"""
         for name in 'top_half', 'top-half', 'built-in-one':
             self.modules.add(name)
         self.assertEqual([*self.modules.order], ['low', 'top_half'])
         self.modules.add('other', required=False)
         self.assertFalse(self.modules.order['other'][2])
+        self.modules.add('nothing', required=False)
+        self.assertEqual([*self.modules.order], ['low', 'top_half', 'other'])
         self.modules.add('other')
         self.modules.add('other', required=False)
         self.assertTrue(self.modules.order['other'][2])

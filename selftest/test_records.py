@@ -54,6 +54,12 @@ class Records(unittest.TestCase):
         self.assertEqual(self.rows(record, '--clusters', '1', '--counters', '2'),
                          [{'record': '0', 'slot': '1', 'cluster': '0', 'core': '1', 'cid1': '1',
                            'cid2': '2', 'event0': '3', 'event1': '4', 'cycles': '5'}])
+        # A CPU that counted nothing has a row if one of its context IDs is not 0.
+        for offset, name in (0x04, 'cid1'), (0x24, 'cid2'):
+            record = bytearray(0x100)
+            struct.pack_into('<I', record, offset, 9)
+            [row] = self.rows(record, '--clusters', '1', '--counters', '2')
+            self.assertEqual((row['slot'], row[name]), ('1', '9'))
         record = bytearray(0x300)
         struct.pack_into('<Q', record, 0x280 + 8 * 15, 7)
         self.assertEqual(self.rows(record, '--clusters', '2', '--counters', '5', '--comp'),

@@ -3,6 +3,7 @@
 
 import re
 import unittest
+from unittest import mock
 
 import demo
 import report
@@ -89,7 +90,27 @@ class Report(unittest.TestCase):
 
     def test_page(self):
         """a page names no other file or address, and text of a guest is no markup"""
-        text = report.page('a<b', [('x', ['<svg></svg>'], '<script>alert(1)</script>')])
-        self.assertIn('a&lt;b', text)
+        text = report.page('a<b', [('c<d', ['<svg></svg>'], '<script>alert(1)</script>')])
+        for part in '<title>a&lt;b</title>', '<h1>a&lt;b</h1>', '<h2>c&lt;d</h2>':
+            self.assertIn(part, text)
         self.assertNotIn('<script', text)
         self.assertFalse(re.search(r'(?i)(src|href)=|@import|url\(', text))
+
+    def test_stacks(self):
+        """each part of a bar begins where the one before ends; an interval ends at its own time"""
+        (_, one), (_, two) = rows = topdown.timeline([*interval(0.5, 10, 40.0),
+                                                      *interval(1.0, 10, 60.0)])
+        axes, seen = mock.Mock(), demo.Seen()
+        seen.programs = {'loop': one, 'chase': two}
+        with mock.patch('report.plot', lambda title, draw, *_: draw(axes)):
+            list(report.x86_plots(seen))
+            self.assertEqual([call.kwargs['left'] for call in axes.barh.call_args_list],
+                             [[0, 0], [40, 60], [50, 70], [60, 80]])
+            list(report.topdown_plots(one, rows))
+        [ends, [retiring, *_]], how = axes.stackplot.call_args
+        self.assertEqual(([*ends], retiring, how['step']), ([0, 0.5, 1], [40, 40, 60], 'pre'))
+
+    def test_dollars(self):
+        """a dollar sign in a name is shown as such, and does not begin a formula"""
+        text = report.plot('$a$', report.bars(['f$b$g'], [1], '$c$'))
+        self.assertEqual({'$a$', 'f$b$g', '$c$'} - {*plotted(text)}, set())

@@ -120,11 +120,13 @@ class Options(unittest.TestCase):
         """a file of the host goes along if it can run there; a name without slash is the guest's"""
         with tempfile.TemporaryDirectory() as top:
             elf = b'\x7fELF\x02\x01\x01'.ljust(18, b'\0')
-            write(top, {'good': elf + b'\x3e\0' + bytes(99), 'arm': elf + b'\xb7\0', 'text': 'text',
-                        'script': '#!/bin/sh\n', 'plain': elf + b'\x3e\0', 'empty': ''})
-            for name in ('good', 'arm', 'text', 'script', 'empty'):
+            write(top, {'good': elf + b'\x3e\0' + bytes(99),
+                        'of-32-bit': elf + b'\x03\0' + bytes(99), 'arm': elf + b'\xb7\0',
+                        'text': 'text', 'script': '#!/bin/sh\n', 'plain': elf + b'\x3e\0',
+                        'empty': ''})
+            for name in ('good', 'of-32-bit', 'arm', 'text', 'script', 'empty'):
                 pathlib.Path(top, name).chmod(0o755)
-            for name in ('good', 'script'):
+            for name in ('good', 'of-32-bit', 'script'):
                 path = pathlib.Path(top, name)
                 self.assertEqual(topdown.program([str(path), '-x']),
                                  ({f'/root/{name}': path}, [f'/root/{name}', '-x']))
@@ -209,10 +211,11 @@ class Guest(unittest.TestCase):
             echo(line)
         return done.returncode
 
-    def measure(self, command, level='', most=2, perf='shift; "$@"; exit $?', **options):
+    def measure(self, command, level='', most=2, perf='shift; "$@"; exit $?',
+                lines=None, **options):
         """(exit status, Breakdown) of a command in a guest with so many levels."""
         write(self.top, {f'events/{n}': '' for n in ('slots', 'topdown-heavy-ops')[:most]})
-        write(self.top, {'out': '\n'.join(output(SHARES)),
+        write(self.top, {'out': '\n'.join(lines or output(SHARES)),
                          'bin/perf': '#!/bin/sh\n'
                          f'echo "$*" > {self.top}/asked\ncp {self.top}/out {self.top}/saved\n'
                          f'while [ "$1" != -- ]; do shift; done\n{perf}\n'})
@@ -236,6 +239,9 @@ class Guest(unittest.TestCase):
             got, _, _ = self.measure(['sh', '-c', 'printf half'],
                                   perf=f'shift; "$@"; echo "sh: {text}"')
             self.assertEqual((got, self.shown[-1]), (128 + number, f'halfsh: {text}'))
+            # Another program's message, or not the end of the output
+            for lines in f'other: {text}', f'printf: {text}\\nthe end', f'printf: {text}?':
+                self.assertEqual(self.measure(['printf', f'{lines}\\n'])[0], 0)
 
     def test_not_started(self):
         """a command that cannot be executed is one line, with the reason"""
@@ -253,6 +259,28 @@ class Guest(unittest.TestCase):
             self.assertNotIn('--all-user', asked)
         self.measure(['true'], user=True)
         self.assertIn('--all-user', (self.top / 'asked').read_text())
+
+    def test_interval(self):
+        """with --html, perf gives intervals; the result is their mean, weighed by their slots"""
+        later = {**TOP, 'Retiring': 65, 'Backend bound': 10}
+        lines = [line.replace('{', f'{{"interval" : {seconds}, ', 1)
+                 for seconds, shares, slots in ((0.5, TOP, '3000.0'), (1.0, later, '1000.0'))
+                 for line in output(shares, slots)]
+        _, found, rows = self.measure(['true'], lines=lines, interval=500)
+        self.assertIn(' -I 500 ', (self.top / 'asked').read_text())
+        self.assertEqual([(seconds, part.share['Retiring']) for seconds, part in rows],
+                         [(0.5, TOP['Retiring']), (1.0, 65)])
+        self.assertEqual(found.slots, 4000)
+        self.assertEqual(found.share['Retiring'], (3 * TOP['Retiring'] + 65) / 4)
+
+    def test_parts(self):
+        """each measurement has its own lines; what is printed between two is shown"""
+        seen = topdown.Output()
+        with mock.patch('boot.show', self.shown.append):
+            for line in (f'{topdown.MARK} begin', 'a', f'{topdown.MARK} end', 'b',
+                         f'{topdown.MARK} begin', 'c', f'{topdown.MARK} end'):
+                seen(line)
+        self.assertEqual(([part[0] for part in seen.parts], self.shown), (['a', 'c'], ['b']))
 
     def test_refused(self):
         """no counters, no such level, no such program: one line for each"""

@@ -247,7 +247,8 @@ class Prepare(fixtures.TreeTest):
         write(self.project.root, {f'patches/{PATCH_NAME}': fixtures.PATCH.replace(
             '[PATCH] hw', '[PATCH] [x] hw').replace(f'+{line}', f'+{line}\r')})
         self.prepare()
-        self.assertEqual(self.git('log', '-1', '--format=%s'), '[x] hw/misc: build the new device\n')
+        self.assertEqual(self.git('log', '-1', '--format=%s').strip(),
+                         '[x] hw/misc: build the new device')
         self.assertIn(f'{line}\r\n'.encode(), (self.src / 'hw/misc/meson.build').read_bytes())
 
     def test_killed(self):

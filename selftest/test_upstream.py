@@ -8,6 +8,8 @@ import tempfile
 import unittest
 from unittest import mock
 
+import qemu
+import ui
 import upstream
 
 TAP = '''TAP version 13
@@ -104,6 +106,23 @@ class Upstream(unittest.TestCase):
             other[at] = 1
             self.assertEqual(upstream.without_pmcu('APIC', bytes(other)) ==
                              upstream.without_pmcu('APIC', madt), same, at)
+
+
+class Configure(unittest.TestCase):
+    def test_options(self):
+        """QEMU is configured again when an option has changed, and only then"""
+        def run(cmd, *_, cwd, env):
+            options.append(cmd[1])
+            pathlib.Path(cwd, 'build.ninja').touch()
+
+        options = []
+        with tempfile.TemporaryDirectory() as top, mock.patch('ui.need_room'), \
+                mock.patch.multiple(ui, BUILD=pathlib.Path(top), LOGS=pathlib.Path(top)), \
+                mock.patch('ui.run', run):
+            for option in '--one', '--one', '--two':
+                with mock.patch.dict(qemu.KINDS, qemu=qemu.Kind((option,), ('x86_64',))):
+                    qemu.configure('qemu')
+        self.assertEqual(options, ['--one', '--two'])
 
 
 if __name__ == '__main__':
