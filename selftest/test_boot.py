@@ -41,6 +41,7 @@ def main(_):
     options.timeout = float(options.timeout)
     options.args = options.args.split() if options.args else []
     options.repeatable = bool(options.repeatable)
+    options.gets = {options.gets: top / 'got'} if options.gets else {}
     ui.claim()
     if mode == 'command':
         print(*boot.command(options, top)[0], sep='\\n')
@@ -87,6 +88,16 @@ class Boot(unittest.TestCase):
         for status in (0, 1, 42, 255):
             done = self.boot(f'{UP}echo one; echo two\necho "@@pmu-exit {status}"\nexec sleep 1000')
             self.assertEqual((done.returncode, done.stdout), (status, 'one\ntwo\n'), done.stderr)
+
+    def test_missing_file(self):
+        """if a file of --get is missing, the status is 1, unless the script has failed"""
+        empty = 'for arg; do case $arg in *path=*/get.tar) : > "${arg##*path=}"; esac; done\n'
+        for mode, end, status in (('run', f'{UP}echo @@pmu-exit 0\nexec sleep 1000', 1),
+                                  ('run', f'{UP}echo @@pmu-exit 7\nexec sleep 1000', 7),
+                                  ('shell', 'exit 0', 1)):
+            done = self.boot(f'{empty}{end}', 'gets=/x', mode=mode)
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertIn('--get /x: the guest has no such file', done.stderr)
 
     def test_one_chunk(self):
         """no line is lost when the console comes in one piece, or in many"""

@@ -284,6 +284,15 @@ class Download(unittest.TestCase):
         self.good(self.fetch())                                         # and is asked for once
         self.assertEqual(len(self.server.log), asked)
 
+    def test_closure(self):
+        """what a package depends on comes with it, and what it recommends does not"""
+        for name in 'needed', 'liked':
+            self.archive.add(name)
+        self.archive.packages['tool'] = f'{self.tool}Depends: needed\nRecommends: liked\n'
+        self.archive.index()
+        done = self.fetch('tool', what='closure')
+        self.assertEqual((done.returncode, sorted(done.stdout.split())), (0, ['needed', 'tool']))
+
     def test_unknown(self):
         """a package that the archive does not have is named, also if its name is a pattern"""
         self.archive.add('toolbox')

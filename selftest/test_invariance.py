@@ -173,6 +173,7 @@ class Invariance(unittest.TestCase):
         for config in self.configs:
             with self.subTest(config=config):
                 stock, ours = self.both(look, *config)
+                self.assertEqual([*stock], [*ours])
                 self.assertGreater(min(map(len, stock.values())), 10)
                 for what in stock:
                     self.assertTrue(stock[what] == ours[what], f'{what} differs')

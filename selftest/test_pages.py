@@ -37,6 +37,7 @@ class Driver(Commands):
         """records are as long as the page's, and have CPUs, context IDs and cycles where it says"""
         records = [line for line in self.lines if line.startswith('record ')]
         shown = [line for line in self.page.shown if line.startswith('record ')]
+        self.assertEqual(len(records), 3)
         self.assertEqual([len(line.split()) for line in records],
                          [len(line.split()) for line in shown])
         for line in records:

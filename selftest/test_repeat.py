@@ -32,8 +32,9 @@ cpus /tmp/slots
     def check(self, one, two):
         """Two boots printed the same, and something."""
         self.assertTrue(samples(one['period']), one['period'])
+        self.assertEqual([*one], [*two])
         for part in one:
-            self.assertEqual(one[part], two.get(part), part)
+            self.assertEqual(one[part], two[part], part)
 
     def test_record_replay(self):
         """QEMU's replay has the counts, slots, metrics, samples, NMIs and log of the recording"""

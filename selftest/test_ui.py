@@ -145,6 +145,13 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             self.assertFalse(pathlib.Path('/proc', pid.read_text().strip()).exists())
             pid.unlink()
 
+    def test_nohup(self):
+        """SIGHUP stays ignored if it was at the start, as below nohup"""
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)           # which the child inherits
+        self.addCleanup(signal.signal, signal.SIGHUP, before)
+        done = self.main('import signal; signal.raise_signal(signal.SIGHUP); return 7')
+        self.assertEqual(done.returncode, 7, done.stderr)
+
     def test_lock(self):
         """who waits for another pmu sees what that one is doing"""
         lock = 'ui.lock(ui.BUILD / "lock", "work")'
