@@ -313,7 +313,7 @@ def main(function):
         if signal.getsignal(number) != signal.SIG_IGN:          # as nohup has it
             signal.signal(number, lambda number, _: sys.exit(128 + number))
     try:
-        sys.stdout.reconfigure(errors='surrogateescape')    # for names that are not UTF-8
+        sys.stdout.reconfigure(encoding='utf-8', errors='surrogateescape')     # for all names
         try:
             status = function(sys.argv[1:]) or 0
         except SystemExit as end:

@@ -258,6 +258,13 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             else:
                 self.assertEqual((done.returncode, done.stderr), (status, ''), statement)
 
+    def test_other_locale(self):
+        """a guest's text goes out as UTF-8, also where the user's locale has no such letters"""
+        with mock.patch.dict(os.environ, PYTHONIOENCODING='latin-1'):
+            done = self.main(r'print("caf\xe9 \ufffd")')
+        self.assertEqual((done.returncode, done.stdout.encode()),
+                         (0, b'caf\xc3\xa9 \xef\xbf\xbd\n'), done.stderr)
+
     def test_cache(self):
         """a relative XDG_CACHE_HOME is the same folder for jobs that run elsewhere"""
         done = subprocess.run(
