@@ -107,9 +107,9 @@ def assign(guest, settings):
     todo = []
     for setting in settings:
         match = re.fullmatch(r'([\w-]+)(?:@(\d+))?=(.*)', setting)
-        if not match or match[1] not in SETTABLE:
-            raise ui.Fail(f'{setting}: expected NAME=VALUE or NAME@N=VALUE with one of these '
-                          f'names: {", ".join(SETTABLE)}', status=2)
+        if not match or match[1] not in SETTABLE or not setting.isascii():
+            raise ui.Fail(f'{setting}: expected NAME=VALUE or NAME@N=VALUE, only ASCII, with one '
+                          f'of these names: {", ".join(SETTABLE)}', status=2)
         name, number, value = match.groups()
         paths = [path for path, n in objects.items() if name in guest.properties(path)
                  and number in (None, str(n))]
