@@ -13,7 +13,7 @@ import tree
 import ui
 
 FOLDER = ui.BUILD / 'guests'
-PATIENCE = 20           # seconds that QEMU has to greet whoever connects
+PATIENCE = 20           # seconds that QEMU has for its greeting; for a command, three times that
 sys.path.append(str(tree.SRC / 'python/qemu'))
 
 
@@ -25,8 +25,12 @@ def library():
 
 
 def connect(address):
-    """QMP at a socket: `cmd(name, **arguments)` executes a command."""
-    monitor = library().legacy.QEMUMonitorProtocol(address)
+    """QMP at a socket: `cmd(name, **arguments)` executes a command, or raises TimeoutError."""
+    class Monitor(library().legacy.QEMUMonitorProtocol):
+        def _sync(self, future, timeout=None):      # connect() and close() have no timeout
+            return super()._sync(future, timeout or 3 * PATIENCE)
+
+    monitor = Monitor(address)
     monitor.connect()
     return monitor
 
@@ -83,9 +87,10 @@ def of_guest(name=''):
             s.connect(where)
         except OSError as error:
             raise Gone(f'the monitor of {name or names[0]}: {error.strerror}') from None
+        silent = ui.Fail(f'the monitor of {name or names[0]} does not answer',
+                         'does another program use it, or is QEMU stopped?')
         if not select.select([s], [], [], PATIENCE)[0]:
-            raise ui.Fail(f'the monitor of {name or names[0]} does not answer',
-                          'does another program use it?')
+            raise silent
         # What the library raises when QEMU ends, by where that happens
         lost = library().QMPError, EOFError, ConnectionResetError, AssertionError
         try:
@@ -97,5 +102,7 @@ def of_guest(name=''):
                     monitor.close()
         except library().qmp_client.ExecuteError as error:
             raise ui.Fail(str(error)) from None
+        except TimeoutError:
+            raise silent from None
         except lost:
             raise Gone('the guest has ended') from None

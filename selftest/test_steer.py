@@ -324,6 +324,33 @@ class Names(unittest.TestCase):
                     monitor.of_guest():
                 self.fail('nobody is there')
 
+    def test_stopped(self):
+        """a QEMU that stops after its greeting, or after a command: one line, in time"""
+        try:
+            monitor.library()
+        except ImportError:
+            self.skipTest("QEMU's source is not prepared")
+        greeting = b'{"QMP": {"version": {"qemu": {}, "package": ""}, "capabilities": []}}\n'
+        for text in greeting, greeting + b'{"return": {}, "id": null}\n':
+            with self.subTest(text), tempfile.TemporaryDirectory() as folder, mock.patch.multiple(
+                    monitor, FOLDER=pathlib.Path(folder), PATIENCE=0.5), \
+                    monitor.guest('arm') as (_, listener):
+                def serve():
+                    with listener.accept()[0] as connection:
+                        connection.sendall(text)
+                        over.wait()
+
+                over = threading.Event()
+                server = threading.Thread(target=serve)
+                server.start()
+                try:
+                    with self.assertRaisesRegex(ui.Fail, '^the monitor of arm does not answer; '), \
+                            monitor.of_guest() as qmp:
+                        qmp.cmd('query-status')
+                finally:
+                    over.set()
+                    server.join()
+
     def test_looked_at(self):
         """a guest gets the first free name, also while another pmu looks which guests run"""
         real, looked, tried = ui.try_lock, threading.Event(), threading.Event()
