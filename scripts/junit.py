@@ -7,8 +7,9 @@ import xml.etree.ElementTree as ET
 
 import ui
 
-RESULT = re.compile(r'(?P<indent> *)(?P<bad>not )?ok\b *(?P<number>\d*)[ -]*(?P<name>.*?) *'
-                    r'(?:# *(?P<what>(?i:SKIP|TODO|XFAIL|TIMEOUT))\b:? *(?P<why>.*))?$')
+# Each takes a time that is proportional to the line's length, whatever a guest prints.
+RESULT = re.compile(r'( *)(not )?ok\b *(\d*)[ -]*(.*)')
+DIRECTIVE = re.compile(r'# *(SKIP|TODO|XFAIL|TIMEOUT)\b:? *(.*)|$', re.I)
 TIME = re.compile(r'^\[ *\d+\.\d+\] ')          # of the kernel's log
 
 
@@ -26,19 +27,23 @@ def read(lines):
         line = TIME.sub('', line.rstrip())
         if line.startswith('Bail out!'):
             found.append((0, Case('Bail out!', 'failed', line[9:].strip())))
-        elif plan := re.match(r'1\.\.(\d+)', line):
+        elif plan := re.match(r'1\.\.(\d{1,18})', line):
             planned += int(plan[1])
         if not (match := RESULT.match(line)):
             notes.append(line.strip().removeprefix('# '))
             continue
-        what, indent = (match['what'] or '').upper(), len(match['indent'])
-        bad = match['bad'] and what in ('', 'TIMEOUT')
-        case = Case(match['name'] or f'test {match["number"]}',
+        directive, indent = DIRECTIVE.search(match[4]), len(match[1])
+        name, what = match[4][:directive.start()].rstrip(), (directive[1] or '').upper()
+        bad = match[2] and what in ('', 'TIMEOUT')
+        case = Case(name or f'test {match[3]}',
                     'failed' if bad else 'skipped' if what == 'SKIP' else 'passed',
-                    match['why'] or ('\n'.join(notes) if bad else ''))
+                    directive[2] or ('\n'.join(notes) if bad else ''))
+        first = len(found)              # of the test's parts, which are the last ones
+        while first and found[first - 1][0] > indent:
+            first -= 1
         parts = [dataclasses.replace(part, name=f'{case.name}: {part.name}')
-                 for i, part in found if i > indent]
-        found = [(i, c) for i, c in found if i <= indent] + [(indent, part) for part in parts]
+                 for _, part in found[first:]]
+        found[first:] = [(indent, part) for part in parts]
         if not parts or bad and all(part.verdict != 'failed' for part in parts):
             found.append((indent, case))
         seen += indent == 0

@@ -9,6 +9,7 @@ import os
 import pathlib
 import signal
 import tempfile
+import time
 import unittest
 import xml.etree.ElementTree as ET
 from unittest import mock
@@ -74,6 +75,16 @@ class Junit(unittest.TestCase):
         for text, why in (('1..3\nok 1 - a\n', '1 of 3'), ('1..1\nok 1 - a\n1..2\n', '1 of 3'),
                           ('ok 1 - a\nBail out! no room\n', 'no room')):
             self.assertEqual([f[1:] for f in found(text)], [('passed', ''), ('failed', why)])
+
+    def test_hostile(self):
+        """long lines, many lines and large plans take no time that grows faster than they do"""
+        start = time.monotonic()
+        for line, name in (('ok 1 ' + 'a ' * 50000 + ' ' * 50000 + 'b', 'a a'),
+                           ('ok 1 #' + ' ' * 50000 + 'b', '#  '), ('ok 1 ' + '# SKIP ' * 50000, 'test 1'),
+                           ('1..' + '9' * 5000, 'all tests are run'),
+                           ('1..99999999999\n' + 'ok\n' * 20000, 'test ')):
+            self.assertEqual(found(line)[0][0][:len(name)], name)
+        self.assertLess(time.monotonic() - start, 30)      # 1 on a calm host
 
     def test_write(self):
         """the file is XML with each verdict counted, whatever bytes a guest prints"""
