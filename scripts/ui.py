@@ -302,9 +302,11 @@ def write(path, text):
         path.write_bytes(data)      # a device, a pipe or /dev/stdout, which a file must not replace
     elif not path.exists() or path.read_bytes() != data:
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(path.name + '.part')
-        part.write_bytes(data)
-        part.replace(path)
+        # A hidden folder is in nobody's way, nor one of the overlay's files.
+        with tempfile.TemporaryDirectory(prefix='.pmu-', dir=path.parent) as folder:
+            part = pathlib.Path(folder, path.name)
+            part.write_bytes(data)
+            part.replace(path)
 
 
 def main(function):

@@ -280,6 +280,15 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                'boot', '--help'], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ''))
 
+    def test_write_beside(self):
+        """a file of the user's beside the one that is written stays, and nothing else is left"""
+        (self.top / 'x.part').write_text('mine')
+        ui.write(self.top / 'x', 'new')
+        self.assertEqual([(path.name, path.read_text()) for path in sorted(self.top.glob('**/*'))],
+                         [('x', 'new'), ('x.part', 'mine')])
+        os.umask(mask := os.umask(0))
+        self.assertEqual((self.top / 'x').stat().st_mode & 0o777, 0o666 & ~mask)
+
     def test_write(self):
         """a file is written whole, and only when its content differs"""
         path = self.top / 'new/file'
