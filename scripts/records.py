@@ -28,10 +28,11 @@ class Layout(typing.NamedTuple):
         slots = SLOTS * self.clusters
         return struct.Struct(f'<{2 * slots}I{(len(self.columns()) - 6) * slots}Q')
 
-    def rows(self, data):
+    def rows(self, handle, records):
         """A row for each slot of each record; records have the core as the slot's major part."""
-        slots = SLOTS * self.clusters
-        for number, values in enumerate(self.record().iter_unpack(data)):
+        slots, record = SLOTS * self.clusters, self.record()
+        for number in range(records):
+            values = record.unpack(handle.read(record.size))
             for slot in range(slots):
                 yield [number, slot, slot % self.clusters, slot // self.clusters,
                        *values[slot::slots]]
@@ -44,23 +45,23 @@ def cmd_records(opt):
     size = layout.record().size
     with open(opt.file, 'rb') as handle:
         whole = os.path.getsize(opt.file)
-        handle.seek(min(opt.offset, whole))
-        data = handle.read(min((opt.records or sys.maxsize) * size, whole))
-    rest = len(data) % size
-    if rest == len(data):
-        raise ui.Fail(f'{opt.file} has {len(data)} bytes from {opt.offset:#x} on, and a record '
-                      f'{size}', 'are --clusters, --counters and --offset those of the run?')
-    # A slot that is 0 in all fields has no CPU, or one that was off.
-    rows = (row for row in layout.rows(data[:len(data) - rest]) if opt.all or any(row[4:]))
-    if opt.csv:
-        out = csv.writer(sys.stdout, lineterminator='\n')
-        out.writerow(layout.columns())
-        out.writerows(rows)
-    else:
-        widths = [7] * 4 + [8] * 2 + [14] * (layout.counters + 1)
-        print(' '.join(f'{name:>{width}}' for name, width in zip(layout.columns(), widths)))
-        for row in rows:
-            print(' '.join(f'{value:{width}{"x" if width == 8 else ""}}'
-                           for value, width in zip(row, widths)))
+        start = handle.seek(min(opt.offset, whole))
+        length = min((opt.records or sys.maxsize) * size, whole - start)
+        records, rest = divmod(length, size)
+        if not records:
+            raise ui.Fail(f'{opt.file} has {length} bytes from {opt.offset:#x} on, and a record '
+                          f'{size}', 'are --clusters, --counters and --offset those of the run?')
+        # A slot that is 0 in all fields has no CPU, or one that was off.
+        rows = (row for row in layout.rows(handle, records) if opt.all or any(row[4:]))
+        if opt.csv:
+            out = csv.writer(sys.stdout, lineterminator='\n')
+            out.writerow(layout.columns())
+            out.writerows(rows)
+        else:
+            widths = [7] * 4 + [8] * 2 + [14] * (layout.counters + 1)
+            print(' '.join(f'{name:>{width}}' for name, width in zip(layout.columns(), widths)))
+            for row in rows:
+                print(' '.join(f'{value:{width}{"x" if width == 8 else ""}}'
+                               for value, width in zip(row, widths)))
     if rest:
         ui.say(f'{rest} bytes at the end are no whole record')

@@ -82,6 +82,17 @@ class Records(unittest.TestCase):
                           *([str(n), '0', '0', '0', f'{n + 1}0', '0', '100', '200']
                             for n in range(4))])
 
+    def test_large(self):
+        """a file that is larger than memory may be: it is read in pieces"""
+        path = self.project.root / 'large'
+        with open(path, 'wb') as handle:
+            handle.truncate(192 << 20)          # 2^20 records, sparse
+        code = ('import resource, runpy, sys; sys.argv[0] = "scripts/pmu.py"; '
+                'resource.setrlimit(resource.RLIMIT_AS, (150 << 20,) * 2); '
+                'sys.path.insert(0, "scripts"); runpy.run_path("scripts/pmu.py", run_name="__main__")')
+        done = self.project.run('-c', code, 'records', path, '--clusters', '1', '--counters', '1')
+        self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 1), done.stderr)
+
     def test_bad(self):
         """no file, none of a record, and numbers that no PMCU has: one line each"""
         short, right = self.dump(bytes(0xbf)), ('--clusters', '1', '--counters', '1')
