@@ -87,9 +87,9 @@ def at_path(option, default=''):
         target = target or default
         if not source or not target.startswith('/') or not target.strip('/'):
             raise ArgumentTypeError(f'{option} {text}: expected FILE=/PATH/IN/GUEST')
-        if not (os.path.isdir if default else os.path.exists)(source):
+        if not os.path.isdir(source) and (default or not os.path.isfile(source)):
             raise ui.Fail(f'{option} {source}: {"not a" if os.path.exists(source) else "no such"} '
-                          f'{"folder" if default else "file"}')
+                          f'{"folder" if default else "file or folder"}')
         if target.endswith('/') and os.path.isfile(source):
             target += os.path.basename(source)          # as cp does
         return text, target, os.path.abspath(source)

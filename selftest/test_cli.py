@@ -140,8 +140,10 @@ class Arguments(unittest.TestCase):
     def test_missing_inputs(self):
         """whatever else is missing is noticed before anything is built, too"""
         write(self.project.root, {'run.sh': '#!/bin/sh\n'})
+        os.mkfifo(self.project.root / 'fifo')
         for option, value, why in (
-                ('--initrd-add', 'missing=/x', '--initrd-add missing: no such file'),
+                ('--initrd-add', 'fifo=/x', '--initrd-add fifo: not a file or folder'),
+                ('--initrd-add', 'missing=/x', '--initrd-add missing: no such file or folder'),
                 ('--module', 'missing.ko:a=1', '--module missing.ko: no such file'),
                 ('--share', 'run.sh', '--share run.sh: not a folder'),
                 ('--get', '/x=missing/y', 'there is no folder missing'),
