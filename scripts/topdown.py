@@ -23,6 +23,7 @@ TREE = {
     'Frontend bound': ('Fetch latency', 'Fetch bandwidth'),
     'Backend bound': ('Memory bound', 'Core bound'),
 }
+PARTS = sum(TREE.values(), ())
 METRICS = {'tma_' + name.lower().replace(' ', '_'): name        # as perf calls them
            for top, parts in TREE.items() for name in (top, *parts)}
 # Workloads of guest/x86/topdown, and what takes more than half of the slots of each
@@ -74,9 +75,11 @@ def parse(lines):
     for top, parts in TREE.items():
         if all(part in share for part in parts):
             share[top] = sum(share[part] for part in parts)
-    if not slots or not all(map(math.isfinite, [slots, *(share.get(n, math.nan) for n in TREE)])):
-        raise ui.Fail('perf has no breakdown of the program', 'did it run long enough?',
-                      ui.LOGS / 'boot-x86.log')
+    wanted = [*TREE, *(PARTS if any(part in share for part in PARTS) else ())]
+    values = {'slots': slots or math.nan, **{name: share.get(name, math.nan) for name in wanted}}
+    if missing := [name for name, value in values.items() if not math.isfinite(value)]:
+        raise ui.Fail(f'perf has no breakdown of the program: no {", ".join(missing)}',
+                      'did it run long enough?', ui.LOGS / 'boot-x86.log')
     return Breakdown(int(slots), share)
 
 
@@ -99,7 +102,8 @@ def total(rows):
     if not slots:
         return parse([])
     return Breakdown(slots, {name: sum(found.share[name] * found.slots for _, found in rows) / slots
-                             for name in rows[0][1].share})
+                             for name in rows[0][1].share
+                             if all(name in found.share for _, found in rows)})
 
 
 def tree(found):

@@ -56,6 +56,21 @@ class Parse(unittest.TestCase):
                 topdown.parse(lines)
 
 
+    def test_missing(self):
+        """what perf did not say is named, also a part of level 2 without the others"""
+        some = {name: value for name, value in {**TOP, **SHARES}.items() if name != 'Core bound'}
+        for lines, names in ((output(some), 'Core bound'), (output(TOP, '0'), 'slots'),
+                             (output({**TOP, 'Memory bound': 1}), 'Light operations, .*, Core bound'),
+                             (output({'Retiring': 1}), 'Bad speculation, .*, Backend bound')):
+            with self.assertRaisesRegex(ui.Fail, f': no {names} \\(log: .*; did it run'):
+                topdown.parse(lines)
+
+    def test_levels_of_intervals(self):
+        """an interval that has only level 1 leaves level 1 for all"""
+        rows = [(n, topdown.parse(output(shares))) for n, shares in enumerate((SHARES, TOP))]
+        self.assertEqual(topdown.total(rows).level, 1)
+
+
 class Show(unittest.TestCase):
     def setUp(self):
         self.found = topdown.parse(output(SHARES))
