@@ -315,6 +315,7 @@ def main(function):
         if signal.getsignal(number) != signal.SIG_IGN:          # as nohup has it
             signal.signal(number, lambda number, _: sys.exit(128 + number))
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})     # ./pmu has blocked it
         sys.stdout.reconfigure(encoding='utf-8', errors='surrogateescape')     # for all names
         try:
             status = function(sys.argv[1:]) or 0

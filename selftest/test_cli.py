@@ -5,8 +5,10 @@ import fcntl
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 import fixtures
@@ -171,6 +173,18 @@ class Arguments(unittest.TestCase):
                           ('guest', ' has no Kbuild file')):
             one_line(self, self.pmu('module', 'arm', name), 1, f'{name}{why}')
         self.assertFalse(self.project.build.exists())
+
+    def test_early_interrupt(self):
+        """Ctrl-C is at most one line, however early it comes"""
+        for n in range(30):
+            with subprocess.Popen([fixtures.ROOT / 'pmu', 'help'], env=self.project.env, text=True,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as child:
+                time.sleep(n / 100)
+                child.send_signal(signal.SIGINT)
+                err = child.communicate()[1]
+            self.assertNotIn('Traceback', err)
+            self.assertLessEqual(len(err.strip().splitlines()), 1, err)
+            self.assertIn(child.returncode, (0, 130, -signal.SIGINT))
 
     def test_wrapper(self):
         """./pmu explains itself from any folder without installing anything"""
