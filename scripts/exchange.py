@@ -172,28 +172,37 @@ class Exchange:
 
     def collect(self):
         """Copy what came out to where the user wants it; True if all is there."""
-        if not self.opt.gets:
-            return True
+        problem = None
+        for problem in self._collect() if self.opt.gets else ():
+            ui.say(f'--get{problem}')
+        return problem is None
+
+    def _collect(self):
+        """Yield what goes wrong: none of it may hide the script's own status."""
         archive, out = self.scratch / 'get.tar', self.scratch / 'get'
         out.mkdir()
         if archive.stat().st_size:
-            ui.run(['tar', '-x', '--no-same-owner', '-C', out, '-f', archive], 'get.log')
-        complete = True
+            try:
+                ui.run(['tar', '-x', '--no-same-owner', '-C', out, '-f', archive], 'get-tar.log')
+            except ui.Fail as fail:
+                yield f': {fail}'
         for path, local in self.opt.gets.items():
             source = out / path.lstrip('/')
             # A link on the way can lead to the host's files.
             ours = source.parent.resolve().is_relative_to(out.resolve())
             if not ours or not os.path.lexists(source):
-                ui.say(f'--get {path}: the guest has no such file')
-                complete = False
-                continue
-            if os.path.islink(local):
-                ui.say(f'--get {path}: {local} is a link, perhaps from a guest, and not followed; '
+                yield f' {path}: the guest has no such file'
+            elif not (source.is_symlink() or source.is_file() or source.is_dir()):
+                yield f' {path}: it is no file, folder or link'
+            elif os.path.islink(local):
+                yield (f' {path}: {local} is a link, perhaps from a guest, and not followed; '
                        'give what it leads to')
-                complete = False
-                continue
-            inside = '/' * (source.is_dir() and not source.is_symlink())
-            # -I: files may be of the same time, with --repeatable. Paths are absolute: rsync takes
-            # a name with a colon for one of another host.
-            ui.run(['rsync', '-rlptI', '--chmod=u-s,g-s', f'{source}{inside}', local], 'get.log')
-        return complete
+            else:
+                inside = '/' * (source.is_dir() and not source.is_symlink())
+                # -I: files may be of the same time, with --repeatable. Paths are absolute: rsync
+                # takes a name with a colon for one of another host.
+                try:
+                    ui.run(['rsync', '-rlptI', '--chmod=u-s,g-s', f'{source}{inside}', local],
+                           'get.log')
+                except ui.Fail as fail:
+                    yield f' {path}: {fail}'

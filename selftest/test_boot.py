@@ -461,6 +461,34 @@ class Inside(unittest.TestCase):
                 self.assertEqual(given.collect(), good)
                 self.assertEqual((self.top / f'x-{name}').exists(), good)
 
+    def test_collect_other_kinds(self):
+        """a FIFO or a device, and what cannot be written, is a line with its path; the rest comes"""
+        write(self.top, {'in/one': 'one', 'in/dir/x': 'x', 'in/two': 'two', 'local': 'a file'})
+        os.mkfifo(self.top / 'in/fifo')
+        os.mkfifo(self.top / 'in/dir/fifo')
+        subprocess.run(['tar', '-cf', self.top / 'get.tar', '-C', self.top / 'in', '.'], check=True)
+        given = self.exchange(gets={'/fifo': self.top / 'got-fifo', '/dir': self.top / 'local',
+                                    '/one': self.top / 'got'})
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertFalse(given.collect())
+        first, second = said.getvalue().splitlines()
+        self.assertEqual(first, 'pmu: --get /fifo: it is no file, folder or link')
+        self.assertRegex(second, '^pmu: --get /dir: .*rsync.*log: ')
+        self.assertEqual((self.top / 'got').read_text(), 'one')
+        self.assertFalse(os.path.lexists(self.top / 'got-fifo'))
+
+    def test_collect_damaged(self):
+        """an archive that tar does not take whole is a line, and no exception"""
+        write(self.top, {'in/one': 'one', 'in/two': b'2' * 20480})
+        given = self.exchange(gets={'/one': self.top / 'got', '/two': self.top / 'got-two'})
+        tar = subprocess.run(['tar', '-cf', '-', '-C', self.top / 'in', 'one', 'two'], check=True,
+                             capture_output=True).stdout
+        (self.top / 'get.tar').write_bytes(tar[:5000])
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertFalse(given.collect())
+        self.assertRegex(said.getvalue(), '^pmu: --get: tar.*failed: .*tar: ')
+        self.assertEqual((self.top / 'got').read_text(), 'one')
+
     def test_shares(self):
         """shared memory has the size that -m takes; each folder has a device, and is mounted"""
         for memory, size in ('2G', '2G'), ('1500', '1500M'), ('size=3G,slots=2', '3G'):
