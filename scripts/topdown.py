@@ -7,6 +7,7 @@ import math
 import os
 import pathlib
 import re
+import secrets
 import shlex
 import signal
 from dataclasses import dataclass, field
@@ -203,11 +204,11 @@ def killed(command, line):
 class Output:
     """A guest's console: shows what is the program's, keeps what is perf's."""
 
-    def __init__(self):
-        self.parts, self.inside, self.refused, self.last = [], False, '', ''
+    def __init__(self, mark=MARK):
+        self.mark, self.parts, self.inside, self.refused, self.last = mark, [], False, '', ''
 
     def __call__(self, line):
-        text, mark, rest = line.partition(MARK)
+        text, mark, rest = line.partition(self.mark)
         if self.inside:
             self.parts[-1].append(text)
         elif text or not mark:          # also output that did not end its line
@@ -230,10 +231,10 @@ class Output:
 
 def run_in_guest(script, **options):
     """Boot, run a script that may measure; returns (exit status, Output)."""
-    output = Output()
+    output = Output(f'@@{secrets.token_hex(8)}')        # no program prints that
     with ui.scratch('topdown-') as scratch:
         path = scratch / 'run.sh'
-        path.write_bytes(os.fsencode(FUNCTIONS + script))
+        path.write_bytes(os.fsencode(FUNCTIONS.replace(MARK, output.mark) + script))
         status = boot.run(boot.Options('x86', smp='1', run=path, **options), output)
     return status, output
 

@@ -308,10 +308,11 @@ class Guest(unittest.TestCase):
             self.assertFalse((self.top / 'asked').exists())
 
     def test_marks(self):
-        """lines of the program that look like ours are none of its output, and do no harm"""
-        for word in ('refused', 'refused x', 'end', 'x', ''):
-            status, found, _ = self.measure(['echo', f'{topdown.MARK} {word}'])
-            self.assertEqual((status, found.share['Memory bound']), (0, 40))
+        """lines of the program that look like ours are its output, and do no harm"""
+        for word in ('refused', 'refused x', 'refused level', 'begin', 'end', 'x', ''):
+            self.shown.clear()
+            status, found, _ = self.measure(['echo', line := f'{topdown.MARK} {word}'])
+            self.assertEqual((status, found.share['Memory bound'], self.shown), (0, 40, [line]))
 
     def test_bytes(self):
         """a command's words are passed on as they are, also if they are no UTF-8"""

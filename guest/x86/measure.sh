@@ -1,6 +1,6 @@
 #!/bin/sh
 # What `pmu topdown` and `pmu count` put before the script of a guest.
-# The host keeps what is between @@topdown begin and end.
+# The host keeps what is between "@@topdown begin" and "end"; it writes a random word for @@topdown.
 #
 # SPDX-License-Identifier: GPL-2.0-or-later
 
