@@ -129,7 +129,7 @@ def measure(config, cmd, *cpus):
     counts = {what.decode(): int(n) for n, what in re.findall(rb'withpmu: (\d+) (\S+)', output)}
     trip = re.search(rb'ipi: (\d+) ns', output)
     marked = config.work or config.arch == 'x86'
-    if child.returncode or b'@@pmu-exit 0' not in output or 0 in counts.values() or \
+    if child.returncode or not re.search(rb'@@pmu-exit \S+ 0\s', output) or 0 in counts.values() or \
             bool(counts) != config.command.startswith('withpmu') or len(marks) != 2 * marked or \
             bool(trip) != config.trips:
         ui.write(log, output)

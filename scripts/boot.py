@@ -254,18 +254,13 @@ def run(opt, echo=show, typed=False, limit=0, drop=b''):
         if given.kept and given.kept.saved:
             given.kept.resume(opt.guest)
             given.kept.send(child.stdin, opt.run)
-        else:
-            boot(console, opt, messages)
+        end = boot(console, opt, messages, given.kept)
         messages.release()
         console.deadline = time.monotonic() + limit if limit else None
         panic = False
         try:
             for line in console:
-                if given.kept and not given.kept.saved and b'@@pmu-wait' in line:
-                    given.kept.save(opt.guest)
-                    given.kept.send(child.stdin, opt.run)
-                    continue
-                if match := re.search(rb'@@pmu-exit (\d{1,3})\s*$', line):
+                if match := re.search(end, line):
                     if match.start():           # output that did not end its line
                         echo(line[:match.start()].decode(errors='replace'))
                     complete = given.collect()      # whatever the script's status
@@ -287,15 +282,21 @@ def run(opt, echo=show, typed=False, limit=0, drop=b''):
                               'see the console lines above')
 
 
-def boot(console, opt, messages):
-    """Follow the console up to user space."""
+def boot(console, opt, messages, kept):
+    """Follow the console up to user space; returns a pattern for the script's end."""
     with ui.Step(f'boot the {opt.arch} guest', '(starting QEMU)') as step:
         console.deadline = time.monotonic() + opt.timeout
         try:
             for line in console:
-                if b'@@pmu-up ' in line:         # after the firmware's escape sequences
+                if kept and not kept.saved and b'@@pmu-wait' in line:
+                    step.detail = '(saving it)'
+                    kept.save(opt.guest)
+                    kept.send(console.child.stdin, opt.run)
+                    console.deadline = time.monotonic() + opt.timeout
+                # It may be after escape sequences of the firmware.
+                if match := re.search(rb'@@pmu-up (\S+)', line):
                     console.deadline = None
-                    return
+                    return rb'@@pmu-exit %s (\d{1,3})\s*$' % re.escape(match[1])
                 if match := re.search(PANIC, line):
                     raise console.failure(f'the kernel panicked: {match[0].decode()}',
                                           'is it a kernel for this machine?')
@@ -307,7 +308,7 @@ def boot(console, opt, messages):
                                   'look at the console lines above, or give a longer --timeout')
         why = messages.reason()
         raise console.failure(f'QEMU ended before the guest was up{why and ": "}{why}',
-                              'check the options given to QEMU')
+                              'check the options, and see the console lines above')
 
 
 def shell(opt):

@@ -68,5 +68,5 @@ class Snapshot:
     def send(stdin, script):
         """Type a script into the console of a guest that waits for it."""
         with open(script, 'rb') as handle:
-            stdin.write(base64.encodebytes(handle.read()) + b'.\n')
+            stdin.write(base64.encodebytes(handle.read()) + b'\4')      # Ctrl-D
         stdin.flush()

@@ -325,10 +325,10 @@ class Run(unittest.TestCase):
 
     def test_time(self):
         """what is measured is the child's own time in user space, or its thread's at work"""
-        whole = self.measure('@@work\nwithpmu: 12 cycles\nwithpmu: 3 slots\n@@pmu-exit 0\n')
+        whole = self.measure('@@work\nwithpmu: 12 cycles\nwithpmu: 3 slots\n@@pmu-exit 1234 0\n')
         self.assertEqual(whole.counts, {'cycles': 12, 'slots': 3})
         self.assertAlmostEqual(whole.rate('cycles') * whole.work, 12)
-        work = self.measure('@@pmu-exit 0\n@@work\n',
+        work = self.measure('@@pmu-exit 1234 0\n@@work\n',
                             bench.Config('x', arch='power', work=True, machine='powernv9'))
         self.assertEqual(work.seconds, work.threads)
         for seconds in (whole.seconds, whole.work, work.seconds):
@@ -359,7 +359,7 @@ class Run(unittest.TestCase):
     def test_trips(self):
         """a round trip is what the guest says"""
         config = bench.Config('x', trips=True, command='withpmu count')
-        good = '@@work\nwithpmu: 12 cycles\nipi: 32100 ns\n@@pmu-exit 0\n'
+        good = '@@work\nwithpmu: 12 cycles\nipi: 32100 ns\n@@pmu-exit 1234 0\n'
         self.assertAlmostEqual(self.measure(good, config).seconds, 32.1e-6)
         with self.assertRaises(ui.Fail):
             self.measure(good.replace('ipi', 'ip'), config)
@@ -368,15 +368,15 @@ class Run(unittest.TestCase):
 
     def test_failures(self):
         """a guest that fails, or counts nothing when it should, is no measurement"""
-        good = '@@work\nwithpmu: 12 cycles\n@@pmu-exit 0\n'
+        good = '@@work\nwithpmu: 12 cycles\n@@pmu-exit 1234 0\n'
         self.measure(good)
-        for output, status in ((good.replace('exit 0', 'exit 1'), 0), ('', 0), (good, 1),
+        for output, status in ((good.replace('1234 0', '1234 1'), 0), ('', 0), (good, 1),
                                (good.replace('withpmu: 12 cycles\n', ''), 0),
                                (good.replace('12', '0'), 0), (good.replace('@@work\n', ''), 0)):
             with self.assertRaisesRegex(ui.Fail, '^x: the guest did not do its work'):
                 self.measure(output, status=status)
         with self.assertRaises(ui.Fail):
-            self.measure('@@pmu-exit 0\n',
+            self.measure('@@pmu-exit 1234 0\n',
                          bench.Config('x', arch='power', work=True, machine='powernv9'))
         with self.assertRaises(ui.Fail):
             self.measure(good, bench.Config('x'))

@@ -49,7 +49,7 @@ def main(_):
     return getattr(boot, mode)(options)
 ui.main(main)
 '''
-UP = 'echo "@@pmu-up 6.12 2 CPUs"\n'
+UP = 'echo "@@pmu-up 1234 6.12 2 CPUs"\n'
 
 
 class Boot(unittest.TestCase):
@@ -86,7 +86,7 @@ class Boot(unittest.TestCase):
     def test_status(self):
         """the script's output goes to standard output, and its exit status is ours"""
         for status in (0, 1, 42, 255):
-            done = self.boot(f'{UP}echo one; echo two\necho "@@pmu-exit {status}"\nexec sleep 1000')
+            done = self.boot(f'{UP}echo one; echo two\necho "@@pmu-exit 1234 {status}"\nexec sleep 1000')
             self.assertEqual((done.returncode, done.stdout), (status, 'one\ntwo\n'), done.stderr)
 
     def test_missing_file(self):
@@ -101,7 +101,7 @@ class Boot(unittest.TestCase):
 
     def test_one_chunk(self):
         """no line is lost when the console comes in one piece, or in many"""
-        text = r'firmware\r\n@@pmu-up 6.12 2 CPUs\r\none\r\ntwo@@pmu-exit 3\r\n'
+        text = r'firmware\r\n@@pmu-up 1234 6.12 2 CPUs\r\none\r\ntwo@@pmu-exit 1234 3\r\n'
         pieces = ''.join(f"printf '{c}'; " for c in
                          text.replace(r'\r', '\r').replace(r'\n', '\n').replace('\r\n', '\n'))
         for script in (f"printf '{text}'", pieces):
@@ -148,13 +148,16 @@ class Boot(unittest.TestCase):
     def test_speaks_of_panic(self):
         """a script that prints the text of a panic goes on"""
         text = 'Kernel panic - not syncing: of last week\n'
-        done = self.boot(f'{UP}echo "{text}@@pmu-exit 3"\nexec sleep 1000')
+        done = self.boot(f'{UP}echo "{text}@@pmu-exit 1234 3"\nexec sleep 1000')
         self.assertEqual((done.returncode, done.stdout), (3, text), done.stderr)
 
     def test_speaks_of_end(self):
-        """a line that only has the marker in it is no end; a status is at most 255"""
-        text = 'log: @@pmu-exit 0 ok\n@@pmu-exit 0000\n'
-        done = self.boot(f'{UP}echo "{text}@@pmu-exit 256"\nexec sleep 1000')
+        """a line that has the marker in it, or that of another boot, is no end; a status is at
+        most 255
+        """
+        text = ('log: @@pmu-exit 1234 0 ok\n@@pmu-exit 1234 0000\n@@pmu-exit 0\n'
+                '@@pmu-exit 4321 0\n@@pmu-up 4321\n@@pmu-exit 4321 0\n')
+        done = self.boot(f'{UP}echo "{text}@@pmu-exit 1234 256"\nexec sleep 1000')
         self.assertEqual((done.returncode, done.stdout), (255, text), done.stderr)
 
     def test_noise(self):
@@ -162,7 +165,7 @@ class Boot(unittest.TestCase):
         done = self.boot(f'''
             echo "qemu-system-aarch64: warning: TCG doesn't support requested feature: x" >&2
             echo "qemu-system-aarch64: warning: a real one" >&2
-            {UP}echo "@@pmu-exit 0"''')
+            {UP}echo "@@pmu-exit 1234 0"''')
         self.assertEqual(done.returncode, 0)
         # And its progress, if the host is slow
         self.assertEqual([line for line in done.stderr.splitlines() if not line.startswith('pmu: ')],
@@ -190,16 +193,16 @@ class Boot(unittest.TestCase):
             finish(child)
         wait_for(lambda: not self.alive(), 'end of QEMU')
         [left] = self.project.build.glob('boot-*')
-        self.assertEqual(self.boot(f'{UP}echo "@@pmu-exit 0"').returncode, 0)
+        self.assertEqual(self.boot(f'{UP}echo "@@pmu-exit 1234 0"').returncode, 0)
         self.assertFalse(left.exists())
 
     def test_two(self):
         """two guests at the same time have logs of their own, which stay with their names"""
         logs, go = self.project.build / 'logs', self.top / 'go'
         with self.start(f'{UP}echo first\nuntil [ -e "{go}" ]; do sleep 0.05; done\n'
-                        'echo "@@pmu-exit 0"') as first:
+                        'echo "@@pmu-exit 1234 0"') as first:
             self.assertEqual(first.stdout.readline(), 'first\n')
-            self.assertEqual(self.boot(f'{UP}echo second\necho "@@pmu-exit 0"').returncode, 0)
+            self.assertEqual(self.boot(f'{UP}echo second\necho "@@pmu-exit 1234 0"').returncode, 0)
             go.touch()
             self.assertEqual(finish(first).returncode, 0)
         self.assertIn('first\n', (logs / 'boot-arm.log').read_text())
@@ -211,7 +214,7 @@ class Boot(unittest.TestCase):
         for given, pages in ({}, ours), ({'GLIBC_TUNABLES': 'x'}, 'x'):
             self.project.env.pop('GLIBC_TUNABLES', None)
             self.project.env.update(given)
-            done = self.boot(f'{UP}echo "heap $GLIBC_TUNABLES"\necho "@@pmu-exit 0"')
+            done = self.boot(f'{UP}echo "heap $GLIBC_TUNABLES"\necho "@@pmu-exit 1234 0"')
             self.assertIn(f'heap {pages}\n', done.stdout)
 
     def test_shell(self):
@@ -385,13 +388,13 @@ class Inside(unittest.TestCase):
         self.assertEqual(len({*paths}), 3, paths)
 
     def test_typed(self):
-        """a script is typed in lines that a console takes, whatever is in it, up to a dot"""
+        """a script is typed in lines that a console takes, whatever is in it, up to a Ctrl-D"""
         data = bytes(range(256)) * 20
         write(self.top, {'script': data})
         typed = io.BytesIO()
         snapshot.Snapshot.send(typed, self.top / 'script')
-        *lines, last, nothing = typed.getvalue().split(b'\n')
-        self.assertEqual((base64.b64decode(b''.join(lines)), last, nothing), (data, b'.', b''))
+        *lines, last = typed.getvalue().split(b'\n')
+        self.assertEqual((base64.b64decode(b''.join(lines)), last), (data, b'\4'))
         self.assertLess(max(map(len, lines)), 100)
 
     def exchange(self, arch='x86', **options):

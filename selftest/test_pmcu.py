@@ -32,7 +32,8 @@ def sleepers(seconds, samples, period_ms):
         echo load
         wait $pids
         wait $pid; status=$?
-        echo "@@pmu-up again"           # in_guest() waits for this before it looks at lines
+        # in_guest() waits for this before it looks at lines.
+        echo "@@pmu-up $(cat /proc/sys/kernel/random/boot_id)"
         cat /tmp/pmcu
         exit $status"""
 
