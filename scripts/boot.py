@@ -43,7 +43,9 @@ PHASES = ((rb'SeaBIOS|OPAL v|BdsDxe|UEFI firmware', 'firmware'),
            'kernel'),
           (rb'Run /init|Freeing unused', 'user space'))
 PANIC = rb'Kernel panic - not syncing[^\r\n]*'
-SILENT = 5         # seconds after a panic in which a guest that lives on says something
+# As the kernel prints it; the second line comes last, and only if the kernel stops for good.
+PANICKED = re.compile(rb'(\[ *\d+\.\d+\] )?(?P<last>---\[ end )?' + PANIC)
+SILENT = 5         # seconds after that line in which a guest that lives on says something
 # CPU features that TCG lacks, a flash image that Debian does not have, and our own
 # signal: the user can do nothing about them and the guest is none the worse.
 NOISE = re.compile(r"TCG doesn't support requested feature|Could not find PNOR 'pnv-pnor.bin'|"
@@ -266,8 +268,8 @@ def run(opt, echo=show, typed=False, limit=0, drop=b''):
                     complete = given.collect()      # whatever the script's status
                     return min(int(match[1]), 255) or int(not complete)
                 # A script may print that, too. After a panic, QEMU ends, but with panic=0 it waits.
-                panic = panic or re.search(PANIC, line)
-                if panic:
+                panic = PANICKED.match(line) or panic
+                if panic and panic['last']:
                     console.deadline = time.monotonic() + SILENT
                 echo(line.decode(errors='replace'))
         except TimeoutError:

@@ -140,16 +140,25 @@ class Boot(unittest.TestCase):
         panic = 'Kernel panic - not syncing: oops'
         for last, why in (('exit 0', f'{stopped}0)'), ('kill -ABRT $$', f'{stopped}-6)'),
                           (f'echo "{panic}"; exit 0', 'the kernel panicked'),
-                          (f'echo "{panic}"; exec sleep 1000', 'the kernel panicked')):
+                          (f'echo "log: {panic}"; exit 0', f'{stopped}0)'),
+                          (f'echo "[    1.25] ---[ end {panic} ]---"; exec sleep 1000',
+                           'the kernel panicked')):
             done = self.boot(f'{UP}echo half\n{last}')
             one_line(self, done, 1, why)
-            self.assertEqual(done.stdout.removesuffix(f'{panic}\n'), 'half\n')
+            self.assertEqual(done.stdout.splitlines()[0], 'half')
 
     def test_speaks_of_panic(self):
         """a script that prints the text of a panic goes on"""
         text = 'Kernel panic - not syncing: of last week\n'
         done = self.boot(f'{UP}echo "{text}@@pmu-exit 1234 3"\nexec sleep 1000')
         self.assertEqual((done.returncode, done.stdout), (3, text), done.stderr)
+
+    def test_quotes_panics(self):
+        """a script that prints the log of a panic, and is silent for long then, goes on"""
+        for text in ('[    1.25] Kernel panic - not syncing: of last week',
+                     'log: [    1.25] ---[ end Kernel panic - not syncing: of last week ]---'):
+            done = self.boot(f'{UP}echo "{text}"; sleep 7\necho "@@pmu-exit 1234 0"\nexec sleep 1000')
+            self.assertEqual((done.returncode, done.stdout), (0, f'{text}\n'), done.stderr)
 
     def test_speaks_of_end(self):
         """a line that has the marker in it, or that of another boot, is no end; a status is at
