@@ -342,7 +342,8 @@ def cmd_boot(opt):
     if not opt.run and not opt.shell and not sys.stdin.isatty():
         opt.error('no terminal for a shell; use --run SCRIPT')
     if opt.run:
-        guest.check_script(opt.run, kernels.ARCHES[opt.arch])
+        guest.check_script(opt.run, kernels.ARCHES[opt.arch],
+                           bare=not (opt.packages or opt.files or opt.shares))
     graph('stock' if opt.stock else 'qemu', f'guest-{opt.arch}')
     if not opt.run:
         return shell(opt)

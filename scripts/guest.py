@@ -218,8 +218,8 @@ def packages(name, wanted):
     return path
 
 
-def check_script(path, arch):
-    """Refuse a --run file that the guest's kernel could not execute."""
+def check_script(path, arch, bare=False):
+    """Refuse a --run file that the guest could not execute; a bare one has no files of the user."""
     if not os.path.isfile(path):
         raise ui.Fail(f'--run {path}: {"not a" if os.path.exists(path) else "no such"} file')
     with open(path, 'rb') as handle:
@@ -229,6 +229,10 @@ def check_script(path, arch):
     if re.match(rb'#![^\n]*\r\n', head):
         raise ui.Fail(f'--run {path} has the line ends of Windows',
                       f"remove them: sed -i 's/\\r$//' {shlex.quote(str(path))}")
+    needs = re.match(rb'#! *(?:/usr)?/bin/(?:env +)?(bash|perl|python3)\b', head)
+    if needs and bare:
+        raise ui.Fail(f'--run {path} needs {needs[1].decode()}, which the guest lacks',
+                      f'add --with {needs[1].decode()}')
     if head[:2] != b'#!' and int.from_bytes(head[18:20], 'little') not in arch.machines:
         raise ui.Fail(f'--run {path} is a program for another CPU',
                       f'compile it with {arch.triplet}-gcc -static')

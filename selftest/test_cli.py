@@ -114,9 +114,12 @@ class Arguments(unittest.TestCase):
 
     def test_missing_script(self):
         """a --run file that is missing, or no script, is noticed before anything is built"""
-        write(self.project.root, {'text.sh': 'true\n', 'dos.sh': '#!/bin/sh\r\n'})
+        write(self.project.root, {'text.sh': 'true\n', 'dos.sh': '#!/bin/sh\r\n',
+                                  'bash.sh': '#!/bin/bash -e\n', 'py.sh': '#!/usr/bin/env python3\n'})
         for name, why in (('missing.sh', ': no such'), ('guest', ': not a file'),
-                          ('text.sh', ' does not start with "#!"'), ('dos.sh', ' has the line ends')):
+                          ('text.sh', ' does not start with "#!"'), ('dos.sh', ' has the line ends'),
+                          ('bash.sh', ' needs bash, which the guest lacks; add --with bash'),
+                          ('py.sh', ' needs python3')):
             one_line(self, self.pmu('boot', 'arm', '--run', name), 1, f'--run {name}{why}')
         self.assertFalse(self.project.build.exists())
 
