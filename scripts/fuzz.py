@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 import typing
 
 import qemu
@@ -73,8 +74,11 @@ def findings(folder):
     return sorted(path for path in folder.iterdir() if FOUND.fullmatch(path.name))
 
 
-def fuzz(name, seconds, children):
-    """Fuzz one target for so long; returns its Result. `children` gets the process."""
+def fuzz(name, seconds, children, ended):
+    """Fuzz one target for so long; returns its Result.
+
+    `children` gets the process. A process that is started after `ended` was set is killed at once.
+    """
     target, folder = TARGETS[name], WORK / name
     corpus, log = folder / 'corpus', ui.LOGS / f'fuzz-{name}.log'
     corpus.mkdir(parents=True, exist_ok=True)
@@ -90,6 +94,8 @@ def fuzz(name, seconds, children):
                                  stdin=subprocess.DEVNULL, stdout=out, stderr=out,
                                  env=environment(target), cwd=qemu.folder(KIND))
         children.append(child)
+        if ended.is_set():              # cmd_fuzz() may have missed the process in the list
+            child.kill()
         child.wait()
     result = read(log.read_text(errors='replace'), tree.overlay_files(), findings(folder))
     if not result.inputs:
@@ -130,10 +136,12 @@ def cmd_fuzz(opt):
     ui.LOGS.mkdir(parents=True, exist_ok=True)
     with ui.Step(f'fuzz {", ".join(names)}, {opt.time} s each'), \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        children = []
+        children, ended = [], threading.Event()
         try:
-            results = dict(zip(names, pool.map(lambda name: fuzz(name, opt.time, children), names)))
+            results = dict(zip(names, pool.map(
+                lambda name: fuzz(name, opt.time, children, ended), names)))
         except (KeyboardInterrupt, SystemExit):
+            ended.set()
             pool.shutdown(wait=False, cancel_futures=True)
             for child in children:
                 child.kill()

@@ -2,11 +2,13 @@
 """`pmu fuzz`: what is made of the fuzzer's output."""
 
 import argparse
+import concurrent.futures
 import contextlib
 import io
 import os
 import pathlib
 import signal
+import subprocess
 import tempfile
 import threading
 import unittest
@@ -113,31 +115,41 @@ class Runs(unittest.TestCase):
                 self.assertEqual(self.run_fuzzer('pmcu')[0], status, found)
 
     def test_ended(self):
-        """Ctrl-C and SIGTERM end the fuzzers, too"""
+        """Ctrl-C and SIGTERM end the fuzzers, too, also those that are just being started"""
         marks = [self.folder / f'{name}.pid' for name in ('pmcu', 'pnor')]
         (self.folder / 'fuzzer').write_text(
             '#!/bin/sh\nfor arg; do case $arg in -artifact_prefix=*) name=${arg%/}; esac; done\n'
             f'echo $$ > {self.folder}/part.$$; mv {self.folder}/part.$$ '
-            f'{self.folder}/${{name##*/}}.pid; exec sleep 1000\n')
-        waited = threading.Event()
+            f'{self.folder}/${{name##*/}}.pid; exec sleep 200\n')
+        children, waited, ending = [], threading.Event(), threading.Event()
+        popen, shutdown = subprocess.Popen, concurrent.futures.ThreadPoolExecutor.shutdown
+
+        def start(*args, **kw):             # does not return before the end has begun
+            child = popen(*args, **kw)
+            children.append(child)
+            ending.wait(60)
+            return child
+
+        def end(*args, **kw):
+            shutdown(*args, **kw)
+            ending.set()
 
         def interrupt():
             try:
                 wait_for(lambda: all(mark.exists() for mark in marks), 'the fuzzers')
-            finally:                # without them, the test would wait for their 1000 s
+            finally:                # without them, the test would wait for their 200 s
                 if not waited.is_set():
                     os.kill(os.getpid(), signal.SIGINT)
 
-        with mock.patch('os.cpu_count', lambda: 2), self.assertRaises(KeyboardInterrupt):
+        with mock.patch('os.cpu_count', lambda: 2), mock.patch('subprocess.Popen', start), \
+                mock.patch('concurrent.futures.ThreadPoolExecutor.shutdown', end), \
+                self.assertRaises(KeyboardInterrupt):
             threading.Thread(target=interrupt).start()
             try:
                 self.run_fuzzer('pmcu', 'pnor')
             finally:
                 waited.set()
-        left = [pid for mark in marks if os.path.exists(f'/proc/{(pid := int(mark.read_text()))}')]
-        for pid in left:
-            os.kill(pid, signal.SIGKILL)
-        self.assertEqual(left, [])
+        self.assertEqual([child.wait(60) for child in children], [-signal.SIGKILL] * 2)
 
     def test_again(self):
         """a crash is printed with a command that does the same, for a device with qtest's commands"""
