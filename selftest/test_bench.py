@@ -337,7 +337,7 @@ class Run(unittest.TestCase):
 
     def test_parts_of_time(self):
         """the time of a guest is that in user space; the time of a vCPU is of the busiest thread"""
-        real, output = os.wait4, '@@work\nwithpmu: 12 cycles\n@@pmu-exit 0\n'
+        real, output = os.wait4, '@@work\nwithpmu: 12 cycles\n@@pmu-exit 1234 0\n'
         with mock.patch('os.wait4', lambda *args: (
                 *real(*args)[:2], mock.Mock(ru_utime=7.0, ru_stime=9.0))):
             self.assertEqual(self.measure(output).seconds, 7.0)
@@ -349,7 +349,7 @@ class Run(unittest.TestCase):
         """a guest that does not end in time is killed, and its benchmark has failed"""
         # Its time is up at once. It would do its work if it were not killed.
         timer = mock.Mock(side_effect=lambda seconds, kill: mock.Mock(start=kill))
-        guest = [sys.executable, '-c', 'import time; time.sleep(60); print("@@pmu-exit 0")']
+        guest = [sys.executable, '-c', 'import time; time.sleep(60); print("@@pmu-exit 1234 0")']
         with tempfile.TemporaryDirectory() as top, mock.patch('threading.Timer', timer), \
                 mock.patch.object(ui, 'LOGS', pathlib.Path(top)), \
                 self.assertRaisesRegex(ui.Fail, '^x: the guest did not do its work'):

@@ -92,8 +92,8 @@ class Boot(unittest.TestCase):
     def test_missing_file(self):
         """if a file of --get is missing, the status is 1, unless the script has failed"""
         empty = 'for arg; do case $arg in *path=*/get.tar) : > "${arg##*path=}"; esac; done\n'
-        for mode, end, status in (('run', f'{UP}echo @@pmu-exit 0\nexec sleep 1000', 1),
-                                  ('run', f'{UP}echo @@pmu-exit 7\nexec sleep 1000', 7),
+        for mode, end, status in (('run', f'{UP}echo @@pmu-exit 1234 0\nexec sleep 1000', 1),
+                                  ('run', f'{UP}echo @@pmu-exit 1234 7\nexec sleep 1000', 7),
                                   ('shell', 'exit 0', 1)):
             done = self.boot(f'{empty}{end}', 'gets=/x', mode=mode)
             self.assertEqual(done.returncode, status, done.stderr)
