@@ -319,7 +319,8 @@ def shell(opt):
     with started(opt, interactive=True) as (child, messages, _, given):
         messages.release()
         status = child.wait()
-        return status or int(not given.collect())
+        complete = given.collect()              # whatever QEMU's status
+        return status or int(not complete)
 
 
 def cmd_boot(opt):

@@ -94,7 +94,7 @@ class Boot(unittest.TestCase):
         empty = 'for arg; do case $arg in *path=*/get.tar) : > "${arg##*path=}"; esac; done\n'
         for mode, end, status in (('run', f'{UP}echo @@pmu-exit 1234 0\nexec sleep 1000', 1),
                                   ('run', f'{UP}echo @@pmu-exit 1234 7\nexec sleep 1000', 7),
-                                  ('shell', 'exit 0', 1)):
+                                  ('shell', 'exit 0', 1), ('shell', 'exit 7', 7)):
             done = self.boot(f'{empty}{end}', 'gets=/x', mode=mode)
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn('--get /x: the guest has no such file', done.stderr)
