@@ -99,6 +99,15 @@ class Qtest(unittest.TestCase):
             self.assertEqual({case.verdict for case in junit.read(done.stdout.splitlines())},
                              {'failed'})
 
+    def test_no_tcg(self):
+        """a QEMU without TCG leaves a binary without cases: it is skipped"""
+        build = self.build.parent.parent / 'no-tcg/build'
+        write(build, {'qemu-system-x86_64': '', 'tests/qtest/toy-test': '#!/bin/sh\necho 1..0\n'})
+        (build / 'tests/qtest/toy-test').chmod(0o755)
+        self.env['QEMU_PMU_KIND'] = 'no-tcg'
+        done = self.run_test()
+        self.assertEqual((done.returncode, done.stdout), (0, '1..0 # SKIP it needs TCG\n'))
+
     def test_heap(self):
         """QEMU's heap is filled with a byte, and of huge pages unless the user tunes it"""
         write(self.build, {'tests/qtest/toy-test': self.binary.replace(
