@@ -262,6 +262,7 @@ def run(opt, echo=show, typed=False, limit=0, drop=b''):
         panic = False
         try:
             for line in console:
+                end = end_marker(line) or end           # of a kernel that kexec has started
                 if match := re.search(end, line):
                     if match.start():           # output that did not end its line
                         echo(line[:match.start()].decode(errors='replace'))
@@ -284,6 +285,13 @@ def run(opt, echo=show, typed=False, limit=0, drop=b''):
                               'see the console lines above')
 
 
+def end_marker(line):
+    """The pattern of the script's end, if a kernel's user space begins with this line."""
+    if match := re.search(rb'@@pmu-up (\S+) \S+ \d+ CPUs', line):
+        return rb'@@pmu-exit %s (\d{1,3})\s*$' % re.escape(match[1])
+    return None
+
+
 def boot(console, opt, messages, kept):
     """Follow the console up to user space; returns a pattern for the script's end."""
     with ui.Step(f'boot the {opt.arch} guest', '(starting QEMU)') as step:
@@ -296,9 +304,9 @@ def boot(console, opt, messages, kept):
                     kept.send(console.child.stdin, opt.run)
                     console.deadline = time.monotonic() + opt.timeout
                 # It may be after escape sequences of the firmware.
-                if match := re.search(rb'@@pmu-up (\S+)', line):
+                if end := end_marker(line):
                     console.deadline = None
-                    return rb'@@pmu-exit %s (\d{1,3})\s*$' % re.escape(match[1])
+                    return end
                 if match := re.search(PANIC, line):
                     raise console.failure(f'the kernel panicked: {match[0].decode()}',
                                           'is it a kernel for this machine?')

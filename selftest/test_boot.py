@@ -89,6 +89,13 @@ class Boot(unittest.TestCase):
             done = self.boot(f'{UP}echo one; echo two\necho "@@pmu-exit 1234 {status}"\nexec sleep 1000')
             self.assertEqual((done.returncode, done.stdout), (status, 'one\ntwo\n'), done.stderr)
 
+    def test_kexec(self):
+        """a kernel that the script has started by kexec has another random word"""
+        done = self.boot(f'{UP}echo one\n{UP.replace("1234", "5678")}'
+                         'echo "@@pmu-exit 1234 3"\necho two\necho "@@pmu-exit 5678 4"\n')
+        self.assertEqual(done.returncode, 4, done.stderr)
+        self.assertIn('two\n', done.stdout)
+
     def test_missing_file(self):
         """if a file of --get is missing, the status is 1, unless the script has failed"""
         empty = 'for arg; do case $arg in *path=*/get.tar) : > "${arg##*path=}"; esac; done\n'
