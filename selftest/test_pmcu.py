@@ -33,7 +33,7 @@ def sleepers(seconds, samples, period_ms):
         wait $pids
         wait $pid; status=$?
         # in_guest() waits for this before it looks at lines.
-        echo "@@pmu-up $(cat /proc/sys/kernel/random/boot_id)"
+        echo "@@pmu-up $(cat /proc/sys/kernel/random/boot_id) $(uname -r) 2 CPUs"
         cat /tmp/pmcu
         exit $status"""
 
