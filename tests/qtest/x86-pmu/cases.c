@@ -2184,9 +2184,15 @@ static void case_pmi_elsewhere(void)
         /* CALL, NOP, INT3 */
         wrmsr(MSR_A_PMC(0), negative(3));
         arm(1, EV_STORES, negative(1000), true);
+        wrmsr(MSR_DEBUGCTL, i == 0 ? DEBUGCTL_FREEZE : 0);
         cpu->hook = hooks[i];
         user(body_breakpoint, 0);
         cpu->hook = NULL;
+        if (i == 0) {
+            /* Nothing was frozen before its interrupt */
+            check_range("stores at CPL 0", i,
+                        rdmsr(MSR_PMC(1)) - negative(1000), 400, 999);
+        }
         check("interrupts at CPL 0", i, cpu->events, 1 + (i > 0));
         check("interrupts", i, cpu->pmis, 1);
         check("returned", i, cpu->pmi_rip == (uintptr_t)body_breakpoint + 2,
