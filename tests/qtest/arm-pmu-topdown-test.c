@@ -518,7 +518,6 @@ static void test_changed_late(void)
 {
     Pmcu p = topdown_init("-accel tcg", &models[0]);
     g_autofree char *cpu = pmcu_find_device(p.qts, "neoverse-v1-arm-cpu", 0);
-
     QDict *error = qtest_qmp_assert_failure_ref(p.qts,
         "{'execute': 'qom-set', 'arguments': {'path': %s, "
         "'property': 'pmu-topdown', 'value': false}}", cpu);

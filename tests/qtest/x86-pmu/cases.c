@@ -2262,6 +2262,20 @@ static bool hook_wake(Frame *f)
     return false;
 }
 
+/* An NMI comes after @n instructions, the CALL of @body being the first. */
+static void check_nmi_after(unsigned n, void (*body)(void), uintptr_t rip)
+{
+    Cpu *cpu = this_cpu();
+
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    apic_write(APIC_LVTPC, LVT_NMI);
+    arm(0, EV_INSNS, negative(n), true);
+    kernel(body, 0);
+    check("interrupts", n, cpu->pmis, 1);
+    check("RIP", n, cpu->pmi_rip, rip);
+}
+
 /*
  * Directly after MOV SS and STI, it waits for one instruction, as an NMI, too:
  * SDM volume 3, "Masking Exceptions and Interrupts When Switching Stacks", and
@@ -2275,29 +2289,15 @@ static void case_pmi_inhibited(void)
     /* CALL, MOV from SS, MOV to SS, NOP, NOP */
     context("MOV SS");
     for (n = 2; n <= 5; n++) {
-        pmu_reset();
-        pmu_enable = COUNTERS_MASK;
-        apic_write(APIC_LVTPC, LVT_NMI);
-        arm(0, EV_INSNS, negative(n), true);
-        kernel(body_load_ss, 0);
-        check("interrupts", n, cpu->pmis, 1);
-        check("RIP", n, cpu->pmi_rip,
-              (uintptr_t)payload_ss_loaded +
-              (n == 2 ? -3 : n == 5 ? 1 : 0));
+        check_nmi_after(n, body_load_ss, (uintptr_t)payload_ss_loaded +
+                        (n == 2 ? -3 : n == 5 ? 1 : 0));
     }
 
     /* CALL, two times MOV and XOR, MOV to SS, WRMSR, NOP */
     context("WRMSR");
     for (n = 5; n <= 8; n++) {
-        pmu_reset();
-        pmu_enable = COUNTERS_MASK;
-        apic_write(APIC_LVTPC, LVT_NMI);
-        arm(0, EV_INSNS, negative(n), true);
-        kernel(body_ss_wrmsr, 0);
-        check("interrupts", n, cpu->pmis, 1);
-        check("RIP", n, cpu->pmi_rip,
-              (uintptr_t)payload_ss_written +
-              (n == 5 ? -4 : n == 8 ? 1 : 0));
+        check_nmi_after(n, body_ss_wrmsr, (uintptr_t)payload_ss_written +
+                        (n == 5 ? -4 : n == 8 ? 1 : 0));
     }
 
     /* CALL, NOP, STI, HLT */

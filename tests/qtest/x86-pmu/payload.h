@@ -22,7 +22,7 @@
     X(switch_gp) X(switch_fixed) X(last_store) X(store_int3)                \
     X(switch_write) X(branch_chain) X(not_taken_chain) X(nop_chain)         \
     X(full_block) X(fault_skipped) X(storm_loop) X(halt_for_pmi)            \
-    X(load_ss) X(ss_wrmsr) X(undefined) X(wait)                      \
+    X(load_ss) X(ss_wrmsr) X(undefined) X(wait)                             \
     X(halt_for_nmi) X(rdpmc_fixed_0) X(rdpmc_gp_0) X(send_irq) X(send_smi)  \
     X(spin) X(long_rep) X(long_until_irq) X(loop_div)
 

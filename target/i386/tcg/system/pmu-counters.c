@@ -331,6 +331,21 @@ void x86_pmu_deliver(X86CPU *cpu)
     }
 }
 
+void x86_pmu_overflowed(X86CPU *cpu, unsigned counter)
+{
+    const PMUConfig *c = &cpu->pmu->config[counter];
+
+    if (c->irq) {
+        cpu->pmu->irq_domains |= c->domains;
+    }
+}
+
+/* Is an interrupt pending that belongs into the current domain? */
+static bool x86_pmu_interrupt_is_here(X86CPU *cpu)
+{
+    return cpu->pmu->irq_domains & 1 << x86_pmu_domain(CPU(cpu));
+}
+
 /* An overflow is the carry out of the counter. */
 void x86_pmu_fold(X86CPU *cpu, uintptr_t ra)
 {
@@ -363,11 +378,11 @@ void x86_pmu_fold(X86CPU *cpu, uintptr_t ra)
             trace_x86_pmu_overflow(CPU(cpu)->cpu_index, i, *value,
                                    pmu->config[i].irq);
             env->msr_global_status |= x86_pmu_bit(i);
-            pmu->irq_domains |= c->irq ? c->domains : 0;
+            x86_pmu_overflowed(cpu, i);
         }
     }
     x86_topdown_fold(cpu);
-    if (pmu->irq_domains & 1 << x86_pmu_domain(CPU(cpu))) {
+    if (x86_pmu_interrupt_is_here(cpu)) {
         x86_pmu_freeze(cpu);
     }
 }
@@ -573,8 +588,7 @@ static void x86_pmu_deadline(CPUState *cs)
     X86CPU *cpu = X86_CPU(cs);
 
     x86_pmu_fold(cpu, 0);
-    if ((cpu->pmu->irq_domains & 1 << x86_pmu_domain(cs)) &&
-        !x86_pmu_inhibited(cpu)) {
+    if (x86_pmu_interrupt_is_here(cpu) && !x86_pmu_inhibited(cpu)) {
         x86_pmu_deliver(cpu);
     }
     x86_pmu_set_due(cpu);

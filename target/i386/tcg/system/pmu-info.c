@@ -90,9 +90,7 @@ static void pmu_info_overflows(X86CPU *cpu)
     for (i = 0; i < PMU_COUNTERS; i++) {
         if (x86_pmu_counter_exists(cpu, i) && x86_pmu_peek(cpu, i, &value)) {
             env->msr_global_status |= x86_pmu_bit(i);
-            if (cpu->pmu->config[i].irq) {
-                cpu->pmu->irq_domains |= cpu->pmu->config[i].domains;
-            }
+            x86_pmu_overflowed(cpu, i);
         }
     }
     x86_topdown_fold(cpu);

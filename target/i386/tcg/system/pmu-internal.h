@@ -365,6 +365,9 @@ void x86_pmu_continue(X86CPU *cpu);
 /* Software writes a counter, which loses its fraction unless it comes back. */
 void x86_pmu_write_counter(X86CPU *cpu, unsigned counter, uint64_t value);
 
+/* If a counter interrupts, let its overflow do so where it counts. */
+void x86_pmu_overflowed(X86CPU *cpu, unsigned counter);
+
 /*
  * Deliver a pending interrupt now, in any domain, through the local APIC if
  * there is one. The mask bit that this sets is software's to clear.

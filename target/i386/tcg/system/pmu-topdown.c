@@ -203,9 +203,7 @@ void x86_topdown_fold(X86CPU *cpu)
     x86_topdown_clip(t);
     if (before < topdown_limit(cpu) && t->total >= topdown_limit(cpu)) {
         env->msr_global_status |= PMU_METRICS_BIT;
-        if (cpu->pmu->config[PMU_SLOTS].irq) {
-            cpu->pmu->irq_domains |= cpu->pmu->config[PMU_SLOTS].domains;
-        }
+        x86_pmu_overflowed(cpu, PMU_SLOTS);
     }
 }
 
