@@ -16,6 +16,8 @@ IMAGES = {'arm64': ('arch/arm64/boot/Image', 'arch/arm64/boot/Image.gz', 'Image'
           'ppc64el': ('vmlinux',)}
 SUITE = 'trixie'    # the guests' Debian release
 VMLINUX = 1000      # MB of a vmlinux with symbols, at most
+# XEN_ELFNOTE_PHYS32_ENTRY, by which QEMU finds where to start an ELF kernel for x86 (CONFIG_PVH)
+PVH = re.compile(rb'\x04\0\0\0[\x04\x08]\0\0\0\x12\0\0\0Xen\0')
 ORIGIN = 'kernel.from'      # beside a kernel of Debian: suite, release, version, package of modules
 
 
@@ -36,7 +38,7 @@ ARCHES = {a.name: a for a in (
     Arch('power', 'ppc64el', 'linux-image-powerpc64le', 'powerpc64le-linux-gnu',
          ((rb'\x7fELF\x02\x01.{12}\x15\0', 'little-endian ppc64 ELF'),), (21,), most=128 << 20),
     Arch('x86', 'amd64', 'linux-image-cloud-amd64', 'x86_64-linux-gnu',
-         ((rb'.{514}HdrS', 'bzImage'),), (62, 3)),
+         ((rb'.{514}HdrS', 'bzImage'), (rb'\x7fELF\x02\x01.{12}\x3e\0', 'x86-64 ELF')), (62, 3)),
 )}
 
 
@@ -119,6 +121,23 @@ def extract(deb, pattern, target):
         image.replace(target)
 
 
+def unwrap(image):
+    """Put the ELF kernel that an x86 bzImage has inside in its place, if QEMU can start it.
+
+    Its own decompressor, which is emulated, is a quarter of the time that a boot takes.
+    """
+    data = image.read_bytes()
+    # Linux, arch/x86/boot.rst: setup_sects, payload_offset, payload_length. The payload ends with
+    # four bytes that are not of the compressed stream.
+    setup, offset, length = (int.from_bytes(data[at:at + size], 'little')
+                             for at, size in ((0x1f1, 1), (0x248, 4), (0x24c, 4)))
+    start = (setup + 1) * 512 + offset
+    done = subprocess.run(['zstd', '-dcq'], input=data[start:start + length - 4],
+                          capture_output=True)
+    if done.returncode == 0 and PVH.search(done.stdout):
+        image.write_bytes(done.stdout)
+
+
 def fetch(arch, kernel, suite, flavour):
     """Newer packages leave image and modules to two others, on which they depend."""
     apt = debian.Apt(suite, arch.debian)
@@ -135,6 +154,8 @@ def fetch(arch, kernel, suite, flavour):
         kernel.folder.mkdir(parents=True, exist_ok=True)
         # boot/vmlinu*-RELEASE or usr/lib/modules/RELEASE/vmlinuz
         extract(deb, '*/vmlinu[xz]*', kernel.image)
+        if arch.name == 'x86':
+            unwrap(kernel.image)
     modules = name.replace('linux-binary', 'linux-modules')
     ui.write(kernel.folder / ORIGIN, ' '.join((suite, release, version, modules)) + '\n')
 

@@ -5,6 +5,7 @@ import gzip
 import pathlib
 import re
 import shutil
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -51,7 +52,8 @@ class Temporary(unittest.TestCase):
 class Files(Temporary):
     def test_kinds(self):
         """each guest takes its own kernels, and refuses the others' and what is no kernel"""
-        good = {'arm': {'image', 'image.gz', 'zboot'}, 'power': {'ppc64le'}, 'x86': {'bzImage'}}
+        good = {'arm': {'image', 'image.gz', 'zboot'}, 'power': {'ppc64le'},
+                'x86': {'bzImage', 'x86 elf'}}
         write(self.top, headers())
         for arch, wanted in good.items():
             taken = set()
@@ -189,6 +191,45 @@ class Debian(Temporary):
         (kernel.folder / kernels.ORIGIN).unlink()
         kernel, _ = self.fetch(flavours('cloud-amd64'))         # fetches once, as the first time
         self.assertEqual(kernel.origin()[0], 'sid')
+
+    def test_unwrap(self):
+        """an x86 kernel that can start without its decompressor is unwrapped; no other is"""
+        note = struct.pack('<III4sQ', 4, 8, 18, b'Xen', 0x1000)
+        elf = b'\x7fELF' + bytes(5000) + note + b'code'
+
+        def packed(*tool, data=elf):
+            return subprocess.run(tool, input=data, stdout=subprocess.PIPE, check=True).stdout
+
+        def image(stream, setup=3, offset=0x31, size=b'size'):
+            data = bytearray((setup + 1) * 512 + offset)
+            data[0x1f1] = setup
+            data[0x202:0x206] = b'HdrS'
+            struct.pack_into('<II', data, 0x248, offset, len(stream) + len(size))
+            return bytes(data) + stream + size + b'the rest of the setup code'
+
+        no_pvh = elf.replace(b'Xen', b'GNU')
+        of_a_domain = elf.replace(note, struct.pack('<III4sQ', 4, 8, 1, b'Xen', 0x1000))
+        zstd = packed('zstd', '-cq')
+        for what, data, wanted in (
+                ('zstd', image(zstd), elf), ('xz', image(packed('xz', '-c')), elf),
+                ('another setup', image(zstd, 39, 0x2cc), elf),
+                ('no PVH', image(packed('zstd', '-cq', data=no_pvh)), None),
+                ('Xen only', image(packed('zstd', '-cq', data=of_a_domain)), None),
+                ('cut', image(zstd)[:2100], None), ('cut stream', image(zstd[:-9]), None),
+                ('unknown', image(b'\2!L\x18' + zstd), None), ('empty', b'', None)):
+            with self.subTest(what):
+                write(self.top, {'kernel': data})
+                kernels.unwrap(self.top / 'kernel')
+                self.assertEqual((self.top / 'kernel').read_bytes(),
+                                 data if wanted is None else wanted)
+        for arch, name, wanted in (('x86', 'cloud-amd64', elf), ('arm', 'cloud-arm64', None)):
+            with self.subTest(arch):
+                packages = flavours(name)
+                for files in packages.values():
+                    if isinstance(files, dict):
+                        files[f'boot/vmlinuz-6.9-{name}'] = image(zstd)
+                kernel, _ = self.fetch(packages, arch)
+                self.assertEqual(kernel.image.read_bytes(), wanted or image(zstd))
 
     def test_split(self):
         """sid's package of an image is empty: linux-binary has it, linux-modules the modules"""
