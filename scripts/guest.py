@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Build BUILD/guest/ARCH/{kernel,initrd} from Debian packages and guest/.
 
-The kernel is the package's file, byte for byte.  The RAM disk holds busybox,
+The kernel is the package's file, byte for byte (on x86, boot may start the
+ELF kernel inside: see kernels.unwrapped()).  The RAM disk holds busybox,
 perf with its libraries, guest/init, and the C programs of guest/ARCH.  Further
 packages and files of the user are archives of their own behind it: the kernel
 unpacks them in turn, and what comes last stays.

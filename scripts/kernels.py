@@ -121,12 +121,15 @@ def extract(deb, pattern, target):
         image.replace(target)
 
 
-def unwrap(image):
-    """Put the ELF kernel that an x86 bzImage has inside in its place, if QEMU can start it.
+def unwrapped(kernel):
+    """The ELF kernel that a bzImage of Debian's has inside; the bzImage, if QEMU cannot start that.
 
-    Its own decompressor, which is emulated, is a quarter of the time that a boot takes.
+    The kernel's own decompressor, which is emulated, is a quarter of the time that a boot takes.
     """
-    data = image.read_bytes()
+    elf = kernel.folder / f'kernel-{kernel.origin()[2]}.elf'
+    if elf.is_file():
+        return elf
+    data = kernel.image.read_bytes()
     # Linux, arch/x86/boot.rst: setup_sects, payload_offset, payload_length. The payload ends with
     # four bytes that are not of the compressed stream.
     setup, offset, length = (int.from_bytes(data[at:at + size], 'little')
@@ -134,8 +137,12 @@ def unwrap(image):
     start = (setup + 1) * 512 + offset
     done = subprocess.run(['zstd', '-dcq'], input=data[start:start + length - 4],
                           capture_output=True)
-    if done.returncode == 0 and PVH.search(done.stdout):
-        image.write_bytes(done.stdout)
+    if done.returncode or not PVH.search(done.stdout):
+        return kernel.image
+    for old in kernel.folder.glob('kernel-*.elf'):
+        old.unlink()
+    ui.write(elf, done.stdout)
+    return elf
 
 
 def fetch(arch, kernel, suite, flavour):
@@ -154,8 +161,6 @@ def fetch(arch, kernel, suite, flavour):
         kernel.folder.mkdir(parents=True, exist_ok=True)
         # boot/vmlinu*-RELEASE or usr/lib/modules/RELEASE/vmlinuz
         extract(deb, '*/vmlinu[xz]*', kernel.image)
-        if arch.name == 'x86':
-            unwrap(kernel.image)
     modules = name.replace('linux-binary', 'linux-modules')
     ui.write(kernel.folder / ORIGIN, ' '.join((suite, release, version, modules)) + '\n')
 
@@ -167,7 +172,7 @@ def debian_kernel(name, release='', flavour=''):
     with ui.lock(ui.BUILD / 'guest' / name / 'kernel.lock', f'the {name} kernel'):
         if not kernel.image.is_file() or not kernel.origin():
             fetch(ARCHES[name], kernel, release or SUITE, flavour)
-    return kernel
+        return Kernel(unwrapped(kernel), where) if name == 'x86' else kernel
 
 
 def check_options(opt):

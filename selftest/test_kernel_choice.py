@@ -217,19 +217,22 @@ class Debian(Temporary):
                 ('Xen only', image(packed('zstd', '-cq', data=of_a_domain)), None),
                 ('cut', image(zstd)[:2100], None), ('cut stream', image(zstd[:-9]), None),
                 ('unknown', image(b'\2!L\x18' + zstd), None), ('empty', b'', None)):
-            with self.subTest(what):
-                write(self.top, {'kernel': data})
-                kernels.unwrap(self.top / 'kernel')
-                self.assertEqual((self.top / 'kernel').read_bytes(),
-                                 data if wanted is None else wanted)
+            for version in '6.8-1', '6.9-1':
+                with self.subTest(what, version=version):
+                    write(self.top, {'kernel': data, kernels.ORIGIN: f'sid 6 {version} linux-6'})
+                    found = kernels.unwrapped(kernels.Kernel(self.top / 'kernel', self.top))
+                    self.assertEqual(found.read_bytes(), wanted or data)
+                    self.assertEqual(list(self.top.glob('*.elf')), [found] * bool(wanted))
+                    self.assertEqual((self.top / 'kernel').read_bytes(), data)
+            for path in self.top.glob('*.elf'):
+                path.unlink()
         for arch, name, wanted in (('x86', 'cloud-amd64', elf), ('arm', 'cloud-arm64', None)):
             with self.subTest(arch):
                 packages = flavours(name)
-                for files in packages.values():
-                    if isinstance(files, dict):
-                        files[f'boot/vmlinuz-6.9-{name}'] = image(zstd)
+                packages[f'linux-image-6.9-{name}'][f'boot/vmlinuz-6.9-{name}'] = image(zstd)
                 kernel, _ = self.fetch(packages, arch)
                 self.assertEqual(kernel.image.read_bytes(), wanted or image(zstd))
+                self.assertEqual((kernel.folder / 'kernel').read_bytes(), image(zstd))
 
     def test_split(self):
         """sid's package of an image is empty: linux-binary has it, linux-modules the modules"""

@@ -10,8 +10,9 @@
  *  - the busy time of a thread is divided between states (user, kernel,
  *    MSR[HV], ...) in proportion to the instructions in each state, or, if the
  *    host did not let it execute any meanwhile, to its last ones;
- *  - events named NON_IDLE, and instructions by MSR[HV] and MSR[PR], count only
- *    with the run latch, CTRL[RUN];
+ *  - events named NON_IDLE, and instructions in a state of MSR[HV] and MSR[PR]
+ *    together (PRIV, PROB, HV, ADJUNCT), count only with the run latch,
+ *    CTRL[RUN];
  *  - for the number of busy threads, assume that all threads of a core began to
  *    be busy at the same moment: at least N threads are busy for as long as the
  *    thread with the Nth longest time. So the times of exactly 0 to 4 busy

@@ -21,7 +21,7 @@
  *  - an error status ends when the guest corrects the word that caused it. If
  *    both speed and mode are bad, the status tells the bad speed. A change of
  *    speed does not resume counters that are paused;
- *  - a vector of 0 means that no unit exists; a reset restores the default;
+ *  - a vector of 0 means that no unit exists; a reset restores that of "uav";
  *  - all groups are posted at the chosen speed, and between two groups of one
  *    post there is no gap.
  *

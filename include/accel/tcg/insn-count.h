@@ -143,11 +143,11 @@
  * @due: units from the last fold until the deadline of each set of domains
  *       (index: a bit mask); INSN_COUNT_NEVER without one
  * @due_sets: which sets have a deadline, a bit for each
- * @due_any: units until the first deadline that any block brings nearer, or 0
- *           if one of the others may be reached, and
- * @due_words: words to which a block adds if it brings another one nearer, a
- *             bit for each. Set by a target that has @reaches, before
- *             insn_count_set_deadlines().
+ * @due_words, @due_any: set by a target that has @reaches, before
+ *             insn_count_set_deadlines(). Some deadlines come nearer only with
+ *             blocks that add to certain words: @due_words, a bit for each.
+ *             @due_any is the units until the first of the others, which all
+ *             blocks bring nearer; 0 if one of the former may be reached.
  * @linger: units until @wanted replaces @counted
  * @counted: what blocks count, INSN_COUNT_UNITS and so on
  * @wanted: what insn_count_enable() asked for last
@@ -157,7 +157,8 @@
  * Not migrated: a target for which differences of totals are not enough, such
  * as x86, migrates @total itself.
  *
- * Last in the target's ArchCPU, so that existing offsets stay.
+ * Behind what generated code reads in the target's ArchCPU, so that those
+ * offsets stay.
  */
 typedef struct CPUInsnCount {
     uint8_t space[INSN_COUNT_ALIAS + INSN_COUNT_SPACE * sizeof(uint64_t)];

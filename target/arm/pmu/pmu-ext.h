@@ -19,7 +19,7 @@
  * count cycles all of the time have the same number of them.
  *
  * The functions do not wait for a vCPU. They interrupt a vCPU only if it must
- * start or stop counting instructions (event 0x08). The vCPU does so when it
+ * start or stop counting events of instructions. The vCPU does so when it
  * leaves its current block. So the first window in which a CPU counts
  * instructions lacks the first few, except under -icount. While a vCPU executes
  * code, other threads see up to some hundred instructions fewer than it has

@@ -8,9 +8,9 @@
  *
  *  pmu-version         2 to 5. GLOBAL_STATUS_SET and GLOBAL_INUSE, and bits 58
  *                      and 59 of GLOBAL_STATUS are from version 4 on. Before
- *                      that, freezing on interrupt clears GLOBAL_CTRL. Before
- *                      version 5, the AnyThread bits are not reserved; they
- *                      are stored without effect.
+ *                      that, freezing on interrupt clears GLOBAL_CTRL. In
+ *                      versions 3 and 4, the AnyThread bits are not reserved;
+ *                      they are stored without effect.
  *  pmu-gp-counters     2 to 8
  *  pmu-fixed-counters  3, or 4 in version 5, which is the counter of slots.
  *                      PERF_METRICS needs that.

@@ -143,8 +143,8 @@ void x86_pmu_expand_features(X86CPU *cpu)
 }
 
 /*
- * In a narrow CPU, cycles are few slots, and more of the heavy operations,
- * among which LOOP takes the fewest, would fit in a budget than in their lane.
+ * With a small width, heavy operations take few units, LOOP the fewest: a full
+ * budget would be enough for more of them than their lane has room for.
  */
 static void x86_pmu_set_limit(X86CPU *cpu)
 {
