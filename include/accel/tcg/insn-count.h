@@ -200,7 +200,9 @@ typedef struct InsnCountLane {
  *          domain 0, too
  * @deadline: the hook: called on the vCPU's thread between two blocks, without
  *            the BQL, when a deadline is reached. The totals are exact. Must
- *            set new deadlines. NULL if the target never sets any.
+ *            set new deadlines, of one unit at least if they include the next
+ *            instruction's domain: cpu_exec_step_atomic() tries for ever to
+ *            start a block without any. NULL if the target never sets any.
  * @whole_blocks: may @deadline be called as late as at the end of the block in
  *                which a deadline lies? Then no block is cut for it.
  * @reaches: would the hook do anything after instructions that count @lanes

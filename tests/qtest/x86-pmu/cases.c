@@ -2033,8 +2033,9 @@ static void case_pmi_interrupt(void)
  */
 static void case_pmi_split_lock(void)
 {
+    static const uint32_t events[] = { EV_LLC_REFS, EV_L1_HITS, EV_LOADS };
     Cpu *cpu = this_cpu();
-    unsigned k, turn, slots;
+    unsigned i, k, turn, slots;
 
     start_ap();
     context("instructions");
@@ -2067,6 +2068,21 @@ static void case_pmi_split_lock(void)
             k++;
         }
         check("RIP", slots, cpu->pmi_rip, payload_split_steps[k]);
+    }
+
+    /* Of these, a load is a part: less than a load may be left */
+    context("cache");
+    for (i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+        for (k = 1; k <= 12; k++) {
+            pmu_reset();
+            pmu_enable = COUNTERS_MASK;
+            apic_write(APIC_LVTPC, LVT_NMI);
+            arm(0, events[i], negative(k), true);
+            for (turn = 0; turn < 100 && !cpu->pmis; turn++) {
+                kernel(body_split_locks, 0);
+            }
+            check("interrupts", i * 100 + k, cpu->pmis, 1);
+        }
     }
     context("");
 }

@@ -98,6 +98,7 @@ typedef volatile uint64_t Shared64;     /* numbers */
 #define EV_CYCLES           0x003c
 #define EV_REF_CYCLES       0x013c
 #define EV_LLC_REFS         0x4f2e
+#define EV_L1_HITS          0x01d1
 #define EV_LLC_MISSES       0x412e
 #define EV_BRANCHES         0x00c4
 #define EV_BRANCH_MISSES    0x00c5

@@ -483,7 +483,8 @@ static void x86_pmu_set_due(X86CPU *cpu)
 
         if (c->domains && c->irq) {
             uint64_t left = pmu->mask + 1 - *x86_pmu_value(env, i);
-            int64_t units = x86_pmu_units_until(cpu, i, left);
+            /* The counter is up to date, so the next instruction, at least */
+            int64_t units = MAX(x86_pmu_units_until(cpu, i, left), 1);
             unsigned of_event = x86_pmu_words_due(cpu, c);
 
             due[c->domains] = MIN(due[c->domains], units);
