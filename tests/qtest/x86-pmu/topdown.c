@@ -1818,6 +1818,12 @@ static void case_td_cycles(void)
         { 0x003c | F(2), SKL | ICL | GLC, 0 },
         { 0x003c | F(2) | EVTSEL_INV, SKL | ICL | GLC, ALL_LEAVES },
         { 0x003c | F_INV, SKL | ICL | GLC, 0 },
+        /* What is true in every cycle begins in none. */
+        { 0x003c | F_EDGE, SKL | ICL | GLC, 0 },
+        { 0x003c | EVTSEL_EDGE, SKL | ICL | GLC, 0 },
+        { 0x01a4 | F_EDGE, ICL | GLC, 0 },
+        { 0xffff | F_INV, SKL | ICL | GLC, ALL_LEAVES },
+        { 0xffff | F_INV | EVTSEL_EDGE, SKL | ICL | GLC, 0 },
         { 0x02ec | F(2), ICL | GLC, 0 },
         /* Without its filter, it is no event. */
         { 0x04a3, SKL | ICL | GLC, 0 },
@@ -1909,6 +1915,8 @@ static const struct {
     { "fetch latency", { 0x0480, 0x80ad, 0x40ad }, { 0x019c | F(6) },
       GLC, EQUAL },
     /* Names for the same, several at a time */
+    { "cycles of L3 misses", { 0x02a3 | F(2) }, { 0x06a3 | F(6) }, SKL, EQUAL },
+    { "memory accesses", { 0x03e5 }, { 0x83d0 }, GLC, EQUAL },
     { "more L2 misses", { 0x10d1, 0x2124, 0x2724 }, { 0x4f2e, 0x4f2e, 0x4f2e },
       ALL_ARCHS, EQUAL },
     { "L2 lines", { 0x1ff1, 0x01b0, 0x08b0, 0x80b0 },

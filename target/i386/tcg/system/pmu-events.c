@@ -269,6 +269,8 @@ static const PMUEvent pmu_events[] = {
     /* Stalls */
     FORMULA(SKL_UP, 0x01a3, CMASK(1), "CYCLE_ACTIVITY.CYCLES_L2_MISS",
             CYCLES_L1D_MISS),
+    FORMULA(SKL, 0x02a3, CMASK(2), "CYCLE_ACTIVITY.CYCLES_L3_MISS",
+            CYCLES_LLC_MISS),
     FORMULA(SKL_UP, 0x04a3, CMASK(4), "CYCLE_ACTIVITY.STALLS_TOTAL",
             CYCLES_BACKEND),
     FORMULA(SKL_UP, 0x05a3, CMASK(5), "CYCLE_ACTIVITY.STALLS_L2_MISS",
@@ -417,6 +419,7 @@ static const PMUEvent pmu_events[] = {
     TOTAL(SKL_UP, 0x81d0, 0, "MEM_INST_RETIRED.ALL_LOADS", LOADS),
     TOTAL(SKL_UP, 0x82d0, 0, "MEM_INST_RETIRED.ALL_STORES", STORES),
     FORMULA(SKL_UP, 0x83d0, 0, "MEM_INST_RETIRED.ANY", MEMORY_INSNS),
+    FORMULA(GLC, 0x03e5, 0, "MEM_UOP_RETIRED.ANY", MEMORY_INSNS),
     FORMULA(SKL_UP, 0x01d1, 0, "MEM_LOAD_RETIRED.L1_HIT", L1D_HITS),
     FORMULA(SKL_UP, 0x04d1, 0, "MEM_LOAD_RETIRED.L3_HIT", LLC_HITS),
     FORMULA(SKL_UP, 0x08d1, 0, "MEM_LOAD_RETIRED.L1_MISS", LLC_REFS),
@@ -559,6 +562,37 @@ static const PMUEvent *x86_pmu_find_row(X86CPU *cpu, uint16_t code,
     return NULL;
 }
 
+/* Is the event 0 for ever with this model? */
+static bool x86_pmu_event_is_zero(X86CPU *cpu, const PMUEvent *e)
+{
+    X86PMUModel model = cpu->pmu->model;
+
+    if (e->source != SOURCE_FORMULA) {
+        /* TCG has no AVX-512, so that its events have no lanes */
+        return e->source == SOURCE_NONE ||
+               (e->source == SOURCE_FP && !e->index);
+    }
+    switch (e->index) {
+    case ITLB_HITS:
+    case ITLB_WALKS:
+    case ITLB_CYCLES:
+    case CYCLES_RESTEER:
+    case MISPREDICTED_RET:
+    case MISPREDICTED_INDIRECT:
+        return model != X86_PMU_PRECISE;
+    case CYCLES_ICACHE:
+    case CODE_MISSES:
+        return model == X86_PMU_STATIC;
+    case CYCLES_DIVIDE:
+    case CYCLES_PAUSE:
+    case CYCLES_UNKNOWN_BRANCH:
+    case BACLEARS:
+        return model == X86_PMU_PINNED;
+    default:
+        return false;
+    }
+}
+
 void x86_pmu_find_event(X86CPU *cpu, PMUConfig *c)
 {
     static const PMUEvent none = { };
@@ -592,6 +626,14 @@ void x86_pmu_find_event(X86CPU *cpu, PMUConfig *c)
         e = x86_pmu_find_offcore(cpu, c->code);
     }
     c->event = e ?: &none;
+    if (c->edge && (c->cmask && c->inv ? x86_pmu_event_is_zero(cpu, c->event)
+                                       : c->event->source == SOURCE_CYCLES ||
+                                         c->event->source == SOURCE_SLOTS)) {
+        /* What is true in every cycle begins in none. */
+        c->cmask = 0;
+        c->edge = c->inv = false;
+        c->event = &none;
+    }
 }
 
 unsigned x86_pmu_event_lanes(X86CPU *cpu, const PMUEvent *e)
@@ -1002,37 +1044,6 @@ int64_t x86_pmu_units_of(X86CPU *cpu, uint64_t quarters)
     units = MAX(1, muldiv64_round_up(quarters, least, most));
     return cpu->pmu_precise && !icount_enabled() ?
            MAX(units, x86_pmu_precise_units(cpu, quarters)) : units;
-}
-
-/* Is the event 0 for ever with this model? */
-static bool x86_pmu_event_is_zero(X86CPU *cpu, const PMUEvent *e)
-{
-    X86PMUModel model = cpu->pmu->model;
-
-    if (e->source != SOURCE_FORMULA) {
-        /* TCG has no AVX-512, so that its events have no lanes */
-        return e->source == SOURCE_NONE ||
-               (e->source == SOURCE_FP && !e->index);
-    }
-    switch (e->index) {
-    case ITLB_HITS:
-    case ITLB_WALKS:
-    case ITLB_CYCLES:
-    case CYCLES_RESTEER:
-    case MISPREDICTED_RET:
-    case MISPREDICTED_INDIRECT:
-        return model != X86_PMU_PRECISE;
-    case CYCLES_ICACHE:
-    case CODE_MISSES:
-        return model == X86_PMU_STATIC;
-    case CYCLES_DIVIDE:
-    case CYCLES_PAUSE:
-    case CYCLES_UNKNOWN_BRANCH:
-    case BACLEARS:
-        return model == X86_PMU_PINNED;
-    default:
-        return false;
-    }
 }
 
 /* The least quarters of a slot of an instruction that adds to a lane */
