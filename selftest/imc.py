@@ -54,8 +54,9 @@ def record(options, what):
 
 # Linux takes all samples of a CPU for samples of the process that it finds there at the
 # end. The program is where non-PIE programs are.
-SAMPLES = ("\nperf script -i /tmp/data -F cpu,ip 2> /dev/null | "
-           "sed 's/ \\+10[0-9a-f]\\{6\\}$/ spin/' | sort | uniq -c | grep spin")
+SAMPLES = ("\nperf script -i /tmp/data -F cpu,ip 2> /dev/null > /tmp/samples\n"
+           "echo of all CPUs: $(cut -d] -f1 /tmp/samples | sort | uniq -c)\n"
+           "sed 's/ \\+10[0-9a-f]\\{6\\}$/ spin/' /tmp/samples | sort | uniq -c | grep spin")
 
 
 def samples(lines):
