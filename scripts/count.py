@@ -31,7 +31,7 @@ def baseline(path):
 def run(command):
     """Run a command; returns (its exit status, {name: count})."""
     files, inside = topdown.program(command)
-    script = f'''command -v {shlex.quote(inside[0])} > /dev/null || refuse program
+    script = f'''command -v -- {shlex.quote(inside[0])} > /dev/null || refuse program
 perf_stat -e {",".join(EVENTS.values())} -- {shlex.join(inside)}
 exit $status
 '''
@@ -46,7 +46,7 @@ exit $status
     if len(found) != len(EVENTS):
         raise ui.Fail('perf has no counts of the program', 'does it start in the guest?',
                       ui.LOGS / 'boot-x86.log')
-    return status or topdown.killed(command, output.last), dict(zip(EVENTS, found))
+    return status or topdown.killed(inside, output.last), dict(zip(EVENTS, found))
 
 
 def compare(counts, old, tolerance):

@@ -71,6 +71,7 @@ class Compare(unittest.TestCase):
                              {'instructions': 5, 'branches': 6, 'loads': 7, 'stores': 8})
         events = [count.EVENTS[name] for name in ('instructions', 'branches', 'loads', 'stores')]
         self.assertIn(f'perf_stat -e {",".join(events)} -- x\n', run.call_args.args[0])
+        self.assertIn('command -v -- x ', run.call_args.args[0])        # it may begin with a dash
 
     def test_end(self):
         """a program that a signal ended has its status; one that the guest lacks is named"""
@@ -78,6 +79,12 @@ class Compare(unittest.TestCase):
         output.parts, output.last = [['{"counter-value" : "2.0"}'] * 4], 'x: Segmentation fault'
         with mock.patch('topdown.run_in_guest', return_value=(0, output)):
             self.assertEqual(count.run(['x'])[0], 128 + signal.SIGSEGV)
+            with tempfile.TemporaryDirectory() as folder:       # perf tells of the guest's file
+                path = pathlib.Path(folder, 'kprog')
+                path.write_text('#!/bin/sh\n')
+                path.chmod(0o755)
+                output.last = '/root/kprog: Terminated'
+                self.assertEqual(count.run([str(path)])[0], 128 + signal.SIGTERM)
             output.parts, output.refused = [], 'program'
             with self.assertRaisesRegex(ui.Fail, '^the guest has no program x; '):
                 count.run(['x'])

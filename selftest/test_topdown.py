@@ -302,10 +302,12 @@ class Guest(unittest.TestCase):
         for command, level, most, why in (
                 (['true'], '', 0, 'SapphireRapids has no TopDown counters'),
                 (['true'], '2', 1, 'SapphireRapids has no level 2'),
-                (['no-such'], '', 2, 'the guest has no program no-such')):
+                (['no-such'], '', 2, 'the guest has no program no-such'),
+                (['-dash'], '', 2, 'the guest has no program -dash')):
             with self.assertRaisesRegex(ui.Fail, f'^{why}'):
                 self.measure(command, level, most)
             self.assertFalse((self.top / 'asked').exists())
+            self.assertEqual(self.shown, [])        # of the guest's shell
 
     def test_marks(self):
         """lines of the program that look like ours are its output, and do no harm"""

@@ -27,7 +27,7 @@ measure() {
     [ $most != 0 ] || refuse counters
     level=${1:-$most}
     [ "$level" -le $most ] || refuse level
-    command -v "$2" > /dev/null || refuse program
+    command -v -- "$2" > /dev/null || refuse program
     shift
     # shellcheck disable=SC2086
     perf_stat ${interval-} --topdown --td-level "$level" --no-metric-only ${users-} -- "$@"
