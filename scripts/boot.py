@@ -162,19 +162,25 @@ class Messages(threading.Thread):
 
 
 class Console:
-    """The lines of QEMU's standard output; TimeoutError at the deadline."""
+    """The lines of QEMU's standard output; TimeoutError at the deadline.
 
-    def __init__(self, child, log, drop=b''):
-        self.child, self.log, self.drop, self.deadline = child, log, drop, None
+    In each second of silence, idle() is called.
+    """
+
+    def __init__(self, child, log, drop=b'', idle=lambda: None):
+        self.child, self.log, self.drop, self.idle, self.deadline = child, log, drop, idle, None
         self.buffer, self.tail = b'', collections.deque(maxlen=10)
 
     def __iter__(self):
         """The lines that have not been read yet."""
         while True:
             while b'\n' not in self.buffer:
-                wait = self.deadline and self.deadline - time.monotonic()
-                if wait and wait <= 0 or not select.select([self.child.stdout], [], [], wait)[0]:
+                wait = self.deadline - time.monotonic() if self.deadline else 1
+                if wait <= 0:
                     raise TimeoutError
+                if not select.select([self.child.stdout], [], [], min(wait, 1))[0]:
+                    self.idle()
+                    continue
                 data = os.read(self.child.stdout.fileno(), 65536)
                 self.log.write(data.decode(errors='replace').replace('\r', ''))
                 self.buffer += data or b'\n' * bool(self.buffer)    # the last line may be unended
@@ -252,7 +258,7 @@ def run(opt, echo=show, typed=False, limit=0, drop=b''):
     stdin = subprocess.PIPE if opt.snapshot or typed else subprocess.DEVNULL
     with started(opt, stdin=stdin, stdout=subprocess.PIPE,
                  start_new_session=True) as (child, messages, log, given):
-        console, opt.console = Console(child, log, drop), child.stdin
+        console, opt.console = Console(child, log, drop, given.check_room), child.stdin
         if given.kept and given.kept.saved:
             given.kept.resume(opt.guest)
             given.kept.send(child.stdin, opt.run)
@@ -326,7 +332,10 @@ def shell(opt):
     ui.say(f'booting the {opt.arch} guest; Ctrl-A X ends QEMU, Ctrl-A C is its monitor')
     with started(opt, interactive=True) as (child, messages, _, given):
         messages.release()
-        status = child.wait()
+        while (status := child.poll()) is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(1)
+            given.check_room()
         complete = given.collect()              # whatever QEMU's status
         return status or int(not complete)
 

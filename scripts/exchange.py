@@ -170,6 +170,13 @@ class Exchange:
                     time.sleep(0.02)
             yield
 
+    def check_room(self):
+        """Raise OSError on a full disk, where QEMU would try for ever to write what comes out."""
+        if self.opt.gets:
+            room = self.scratch / 'room'
+            room.write_bytes(bytes(1 << 16))
+            room.unlink()
+
     def collect(self):
         """Copy what came out to where the user wants it; True if all is there."""
         problem = None

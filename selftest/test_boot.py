@@ -7,6 +7,7 @@ import contextlib
 import io
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import tempfile
@@ -105,6 +106,15 @@ class Boot(unittest.TestCase):
             done = self.boot(f'{empty}{end}', 'gets=/x', mode=mode)
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn('--get /x: the guest has no such file', done.stderr)
+
+    def test_get_full(self):
+        """while a guest sends files to a disk that is full, which QEMU tries for ever: one line"""
+        full = ('for arg; do case $arg in *path=*/get.tar) get=${arg##*path=}; : > "$get"\n'
+                'ln -s /dev/full "${get%/*}/room"; esac; done\n')
+        for mode, rest in ('run', UP), ('shell', ''):
+            done = self.boot(f'{full}{rest}exec sleep 1000', 'gets=/x', mode=mode)
+            done.stderr = re.sub('^pmu: booting .*\n', '', done.stderr)
+            one_line(self, done, 1, 'No space left on device; free some space')
 
     def test_one_chunk(self):
         """no line is lost when the console comes in one piece, or in many"""
