@@ -50,6 +50,9 @@ SILENT = 5         # seconds after that line in which a guest that lives on says
 # signal: the user can do nothing about them and the guest is none the worse.
 NOISE = re.compile(r"TCG doesn't support requested feature|Could not find PNOR 'pnv-pnor.bin'|"
                    r'terminating on signal 15')
+# SeaBIOS, for one, clears the terminal, and lets it cut long lines off from then on.
+CONTROLS = re.compile(r'\x1b(\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])|[^\t -~\xa0-\U0010ffff]')
+WRAP = '\033[?7h'
 PREFIX = re.compile(r'^\S*qemu-system-\w+: ')        # of QEMU's messages
 
 
@@ -194,8 +197,9 @@ class Console:
 
     def failure(self, what, hint):
         """A Fail, after the last lines of the console."""
-        for line in [*self.tail, *([self.buffer] if self.buffer else [])]:
-            print('console:', line.decode(errors='replace'), file=sys.stderr)
+        rest = self.buffer.removesuffix(b'\n').split(b'\n') if self.buffer else []
+        for line in [*self.tail, *rest]:
+            print('console:', CONTROLS.sub('', line.decode(errors='replace')), file=sys.stderr)
         return ui.Fail(what, hint, self.log.name)
 
 
@@ -315,6 +319,7 @@ def boot(console, opt, messages, kept):
                     return end
                 if match := re.search(PANIC, line):
                     raise console.failure(f'the kernel panicked: {match[0].decode()}',
+                                          'give it more --memory' if b'on memory' in match[0] else
                                           'is it a kernel for this machine?')
                 for pattern, phase in PHASES:
                     if re.search(pattern, line):
@@ -336,6 +341,8 @@ def shell(opt):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(1)
             given.check_room()
+        if sys.stdout.isatty():
+            print(WRAP, end='', flush=True)
         complete = given.collect()              # whatever QEMU's status
         return status or int(not complete)
 

@@ -60,13 +60,13 @@ class Boot(unittest.TestCase):
         self.top = self.project.top
         write(self.top, {'kernel': 'k', 'ram': 'init', 'run.sh': '#!/bin/sh\n'})
 
-    def start(self, script, *words, mode='run'):
+    def start(self, script, *words, mode='run', **kw):
         binary = self.top / 'bin/qemu-system-aarch64'
         write(self.top, {'bin/qemu-system-aarch64':
                          f'#!/bin/sh\necho $$ > "{self.top}/pid"\n' + textwrap.dedent(script)})
         binary.chmod(0o755)
         return self.project.popen('-c', DRIVER, self.top, mode,
-                                  f'run={self.top}/run.sh', 'timeout=30', *words)
+                                  f'run={self.top}/run.sh', 'timeout=30', *words, **kw)
 
     def boot(self, script, *words, mode='run'):
         with self.start(script, *words, mode=mode) as child:
@@ -132,6 +132,26 @@ class Boot(unittest.TestCase):
         one_line(self, done, 1, 'Kernel panic - not syncing: VFS: no root', 'boot-arm.log')
         self.assertIn('console: last words\n', done.stderr)
 
+    def test_controls(self):
+        """lines of a console that are shown after a failure do nothing to the terminal"""
+        done = self.boot(r"""printf '\033c\033[?7l\033[2JSeaBIOS\b\r\n\033[1;31mred\t\302\233x\n"""
+                         r"""Kernel panic - not syncing: no\nmore\r\n\033[0m\nlast'
+                         exec sleep 1000""")
+        self.assertEqual([l for l in done.stderr.split('\n') if l.startswith('console:')], [
+            f'console: {text}' for text in ('SeaBIOS', 'red\tx', 'Kernel panic - not syncing: no',
+                                            'more', '', 'last')])
+
+    def test_wrap(self):
+        """a terminal wraps its lines again after a guest whose firmware has switched that off"""
+        ours, theirs = os.openpty()
+        self.addCleanup(os.close, ours)
+        with open(theirs, 'wb') as terminal:
+            finish(self.start('exit 0', mode='shell', stdout=terminal))
+        self.assertIn(b'\033[?7h', os.read(ours, 1000))
+        self.assertNotIn('\033', self.boot('exit 0', mode='shell').stdout)
+        # And before the guest's own shell
+        self.assertIn(r"printf '\033[?7h'", (guest.SOURCES / 'init').read_text())
+
     def test_hang(self):
         """no user space in time: one line, after the last 10 console lines and an unended one"""
         done = self.boot('for n in $(seq 30); do echo "<line $n>"; done; printf "login: "\n'
@@ -169,6 +189,11 @@ class Boot(unittest.TestCase):
         text = 'Kernel panic - not syncing: of last week\n'
         done = self.boot(f'{UP}echo "{text}@@pmu-exit 1234 3"\nexec sleep 1000')
         self.assertEqual((done.returncode, done.stdout), (3, text), done.stderr)
+
+    def test_no_memory(self):
+        """a kernel that runs out of memory when it boots needs more"""
+        done = self.boot('echo "Kernel panic - not syncing: System is deadlocked on memory"')
+        one_line(self, done, 1, 'System is deadlocked on memory (log', 'more --memory')
 
     def test_quotes_panics(self):
         """a script that prints the log of a panic, and is silent for long then, goes on"""
