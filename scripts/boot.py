@@ -266,18 +266,19 @@ def run(opt, echo=show, typed=False, limit=0, drop=b''):
         if given.kept and given.kept.saved:
             given.kept.resume(opt.guest)
             given.kept.send(child.stdin, opt.run)
-        end = boot(console, opt, messages, given.kept)
+        words = {boot(console, opt, messages, given.kept)}
         messages.release()
         console.deadline = time.monotonic() + limit if limit else None
         panic = False
         try:
             for line in console:
-                end = end_marker(line) or end           # of a kernel that kexec has started
-                if match := re.search(end, line):
+                words.add(begin(line))      # of a kernel that kexec has started, or of some log
+                match = re.search(rb'@@pmu-exit (\S+) (\d{1,3})\s*$', line)
+                if match and match[1] in words:
                     if match.start():           # output that did not end its line
                         echo(line[:match.start()].decode(errors='replace'))
                     complete = given.collect()      # whatever the script's status
-                    return min(int(match[1]), 255) or int(not complete)
+                    return min(int(match[2]), 255) or int(not complete)
                 # A script may print that, too. After a panic, QEMU ends, but with panic=0 it waits.
                 panic = PANICKED.match(line) or panic
                 if panic and panic['last']:
@@ -295,15 +296,14 @@ def run(opt, echo=show, typed=False, limit=0, drop=b''):
                               'see the console lines above')
 
 
-def end_marker(line):
-    """The pattern of the script's end, if a kernel's user space begins with this line."""
-    if match := re.search(rb'@@pmu-up (\S+) \S+ \d+ CPUs', line):
-        return rb'@@pmu-exit %s (\d{1,3})\s*$' % re.escape(match[1])
-    return None
+def begin(line):
+    """The random word of the boot, if a kernel's user space begins with this line."""
+    match = re.search(rb'@@pmu-up (\S+) \S+ \d+ CPUs', line)
+    return match and match[1]
 
 
 def boot(console, opt, messages, kept):
-    """Follow the console up to user space; returns a pattern for the script's end."""
+    """Follow the console up to user space; returns its random word."""
     with ui.Step(f'boot the {opt.arch} guest', '(starting QEMU)') as step:
         console.deadline = time.monotonic() + opt.timeout
         try:
@@ -314,9 +314,9 @@ def boot(console, opt, messages, kept):
                     kept.send(console.child.stdin, opt.run)
                     console.deadline = time.monotonic() + opt.timeout
                 # It may be after escape sequences of the firmware.
-                if end := end_marker(line):
+                if word := begin(line):
                     console.deadline = None
-                    return end
+                    return word
                 if match := re.search(PANIC, line):
                     raise console.failure(f'the kernel panicked: {match[0].decode()}',
                                           'give it more --memory' if b'on memory' in match[0] else

@@ -93,7 +93,7 @@ class Boot(unittest.TestCase):
     def test_kexec(self):
         """a kernel that the script has started by kexec has another random word"""
         done = self.boot(f'{UP}echo one\n{UP.replace("1234", "5678")}'
-                         'echo "@@pmu-exit 1234 3"\necho two\necho "@@pmu-exit 5678 4"\n')
+                         'echo two\necho "@@pmu-exit 5678 4"\n')
         self.assertEqual(done.returncode, 4, done.stderr)
         self.assertIn('two\n', done.stdout)
 
@@ -194,6 +194,12 @@ class Boot(unittest.TestCase):
         """a kernel that runs out of memory when it boots needs more"""
         done = self.boot('echo "Kernel panic - not syncing: System is deadlocked on memory"')
         one_line(self, done, 1, 'System is deadlocked on memory (log', 'more --memory')
+
+    def test_quotes_ups(self):
+        """a script that prints the beginning of another guest's log comes to its own end"""
+        text = '@@pmu-up 4321 6.1 2 CPUs\n'
+        done = self.boot(f'{UP}echo "{text}@@pmu-exit 1234 3"\nexec sleep 1000')
+        self.assertEqual((done.returncode, done.stdout), (3, text), done.stderr)
 
     def test_quotes_panics(self):
         """a script that prints the log of a panic, and is silent for long then, goes on"""
