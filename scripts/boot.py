@@ -236,6 +236,9 @@ def started(opt, interactive=False, **kw):
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     child.wait(10)
                 child.kill()
+                with contextlib.suppress(BrokenPipeError):      # of what was typed in too late
+                    if child.stdin:
+                        child.stdin.close()
                 messages.join()
                 messages.release()
 

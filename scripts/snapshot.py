@@ -6,6 +6,7 @@ kept for each architecture.
 """
 
 import base64
+import contextlib
 import hashlib
 import os
 import time
@@ -67,6 +68,7 @@ class Snapshot:
     @staticmethod
     def send(stdin, script):
         """Type a script into the console of a guest that waits for it."""
-        with open(script, 'rb') as handle:
+        with open(script, 'rb') as handle, \
+                contextlib.suppress(BrokenPipeError):       # the console tells how QEMU ended
             stdin.write(base64.encodebytes(handle.read()) + b'\4')      # Ctrl-D
-        stdin.flush()
+            stdin.flush()

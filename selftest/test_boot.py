@@ -29,7 +29,7 @@ from fixtures import finish, one_line, wait_for, write
 DRIVER = '''
 import pathlib, sys
 sys.path.insert(0, 'scripts')
-import boot, guest, kernels, qemu, ui
+import boot, guest, kernels, qemu, snapshot, ui
 top, mode, *words = sys.argv[1:]
 top = pathlib.Path(top)
 guest.build = lambda name: (top / 'kernel', top / 'ram')
@@ -42,6 +42,10 @@ def main(_):
     options.timeout = float(options.timeout)
     options.args = options.args.split() if options.args else []
     options.repeatable = bool(options.repeatable)
+    if options.snapshot:
+        snapshot.Snapshot.args = snapshot.Snapshot.resume = lambda *_: []
+        (top / 'initrd').touch()
+        snapshot.Snapshot.saved = property(lambda _: True, lambda *_: None)
     options.gets = {options.gets: top / 'got'} if options.gets else {}
     ui.claim()
     if mode == 'command':
@@ -170,6 +174,12 @@ class Boot(unittest.TestCase):
             warning, _, done.stderr = done.stderr.partition('\n')
             self.assertEqual(warning, 'qemu: warning: new')
             one_line(self, done, 1, 'QEMU ended before the guest was up: -M nix: unsupported (log')
+
+    def test_ends_while_typed(self):
+        """a QEMU that ends while a script is typed in: one line with its reason, and no status 141"""
+        write(self.top, {'run.sh': b'#!/bin/sh\n' + b'x' * 300000})
+        done = self.boot('echo "/x/qemu-system-aarch64: killed" >&2; exit 1', 'snapshot=1')
+        one_line(self, done, 1, 'QEMU ended before the guest was up: killed (log')
 
     def test_ends_early(self):
         """a script that never says its exit status fails: why, and how QEMU ended"""
