@@ -126,7 +126,9 @@ def build(name, source, kernel=None):
     # English messages, and nothing of a make that may have called us
     env = {k: v for k, v in os.environ.items()
            if not re.match('MAKE|MFLAGS|KCFLAGS|KBUILD_|LLVM', k)} | {'LC_ALL': 'C.UTF-8'}
-    scratch, log = top / source.name, ui.LOGS / f'module-{name}-{source.name}.log'
+    # make splits paths at blanks and colons, and expands what is behind a dollar sign.
+    plain = re.sub(r'[^\w.+-]', '_', source.name)
+    scratch, log = top / plain, ui.LOGS / f'module-{name}-{plain}.log'
     with ui.lock(top / 'lock', f'modules of the {name} guest'):
         copy_sources(source, scratch, where)
         with ui.Step(f'build the module {source.name} for the {name} guest'):

@@ -129,7 +129,7 @@ class Build(unittest.TestCase):
         self.addCleanup(patch.stop)
         self.run = ui.run
 
-    def build(self, kernel, *made, name='arm', gcc='12', error=''):
+    def build(self, kernel, *made, name='arm', gcc='12', error='', source='new'):
         """(the modules that make leaves, relative to the top; make's command line)"""
         asked = []
 
@@ -151,7 +151,7 @@ class Build(unittest.TestCase):
 
         with mock.patch('ui.run', run), \
                 mock.patch('module.headers', lambda _, kernel: kernel.folder):
-            found = module.build(name, self.top / 'new', kernel)
+            found = module.build(name, self.top / source, kernel)
         return [str(path.relative_to(self.top)) for path in found], asked[0]
 
     def test_places(self):
@@ -167,6 +167,15 @@ class Build(unittest.TestCase):
                                   'CONFIG_DEBUG_INFO_BTF_MODULES='},
                                  {*asked[3:]})
         self.assertEqual(read(self.top / 'tree'), before)
+
+    def test_names(self):
+        """make, which splits words and expands $, gets a path without any of that"""
+        kernel = kernels.Kernel(self.top / 'tree/vmlinux', self.top / 'tree')
+        for source in 'mod dir', 'm$od', 'a:b#c':
+            write(self.top, {f'{source}/Kbuild': ''})
+            found, asked = self.build(kernel, 'new', source=source)
+            self.assertEqual(found, [f'build/guest/arm/own/modules/{source[0]}'
+                                     f'{re.sub("[^a-z]", "_", source[1:])}/new.ko'])
 
     def test_left(self):
         """a module that is no longer made goes; a folder that makes none is a failure"""
