@@ -83,10 +83,11 @@ def packages(text):
 def at_path(option, default=''):
     """(text, guest path, host path) of HOST=/PATH/IN/GUEST"""
     def parse(text):
-        source, _, target = text.partition('=')
-        target = target or default
+        source, at, target = text.rpartition('=/')      # a name may have an equals sign
+        source, target = (source, f'/{target}') if at else (text, default)
         if not source or not target.startswith('/') or not target.strip('/'):
-            raise ArgumentTypeError(f'{option} {text}: expected FILE=/PATH/IN/GUEST')
+            raise ArgumentTypeError(f'{option} {text}: expected {"DIR" if default else "FILE"}'
+                                    '=/PATH/IN/GUEST')
         if not os.path.isdir(source) and (default or not os.path.isfile(source)):
             raise ui.Fail(f'{option} {source}: {"not a" if os.path.exists(source) else "no such"} '
                           f'{"folder" if default else "file or folder"}')
@@ -180,7 +181,7 @@ def add(sub, group, section, key, text):
             kw |= {'type': one_of(*metavar.split('|'))} if many else {'choices': metavar.split('|')}
         if many and dashes:
             kw['action'] = 'append'
-        elif dashes and re.match('FILE|DIR', metavar):
+        elif dashes and re.match('FILE|DIR|SCRIPT', metavar):
             kw['action'] = File
         elif not dashes and marked != name:
             kw['nargs'] = marked[-1]

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+from argparse import ArgumentTypeError
 
 import fixtures
 from arguments import at_path, parser
@@ -76,7 +77,7 @@ class Arguments(unittest.TestCase):
                      'test --device nope', 'boot arm --with a,,b', 'boot arm --with=-oX=y',
                      'module', 'module arm', 'module mips guest',
                      'boot arm --module x', 'boot arm --module .ko', 'boot arm --share =/x',
-                     'boot arm --share guest=x', 'boot arm --get x', 'boot arm --get /',
+                     'boot arm --run=', 'boot arm --get x', 'boot arm --get /',
                      'boot arm --get /=x', 'boot arm --get /a/x --get /b/x',
                      'boot arm --get /x=a --get /x=b',
                      'boot arm --share guest --share scripts',
@@ -130,6 +131,19 @@ class Arguments(unittest.TestCase):
         self.assertEqual(add(f'{ROOT}/pmu=/root/x')[1], '/root/x')
         self.assertEqual(add(f'{ROOT}/scripts=/root/')[1], '/root/')
 
+    def test_equals(self):
+        """a file's name may have an equals sign; "=/" begins the place in the guest"""
+        with tempfile.TemporaryDirectory() as top:
+            write(top, {'a=b/c=d': ''})
+            for option, default, text, target, source in (
+                    ('--share', '/share', 'a=b', '/share', 'a=b'),
+                    ('--share', '/share', 'a=b=/x', '/x', 'a=b'),
+                    ('--initrd-add', '', 'a=b/c=d=/x=y', '/x=y', 'a=b/c=d')):
+                self.assertEqual(at_path(option, default)(f'{top}/{text}')[1:],
+                                 (target, f'{top}/{source}'))
+        with self.assertRaisesRegex(ArgumentTypeError, 'expected DIR=/PATH/IN/GUEST'):
+            at_path('--share', '/share')('=/x')
+
     def test_collected(self):
         """an option that is given twice has both values; a path of the host becomes absolute"""
         tool, folder = os.path.relpath(ROOT / 'pmu'), os.path.relpath(ROOT / 'scripts')
@@ -151,6 +165,7 @@ class Arguments(unittest.TestCase):
                 ('--initrd-add', 'missing=/x', '--initrd-add missing: no such file or folder'),
                 ('--module', 'missing.ko:a=1', '--module missing.ko: no such file'),
                 ('--share', 'run.sh', '--share run.sh: not a folder'),
+                ('--share', 'guest=x', '--share guest=x: no such folder'),
                 ('--get', '/x=missing/y', 'there is no folder missing'),
                 ('--get', '/proc/stat', 'let SCRIPT copy it'),
                 ('--get', '/sys/kernel/x', 'let SCRIPT copy it'),
