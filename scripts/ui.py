@@ -291,17 +291,19 @@ def check_output(*paths):
     for path in filter(None, paths):
         if os.path.isdir(path):
             raise Fail(f'{path} is a folder', 'give the name of a file')
+        if not os.path.isdir(parent := os.path.dirname(path) or '.'):
+            raise Fail(f'{path}: there is no folder {parent}', 'make it first')
 
 
 def write(path, text):
     """Write a file whole or not at all, and only when its content differs."""
     data = text if isinstance(text, bytes) else text.encode(errors='backslashreplace')
-    check_output(path)
     path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    check_output(path)
     if path.exists() and (path.is_symlink() or not path.is_file()):
         path.write_bytes(data)      # a device, a pipe or /dev/stdout, which a file must not replace
     elif not path.exists() or path.read_bytes() != data:
-        path.parent.mkdir(parents=True, exist_ok=True)
         # A hidden folder is in nobody's way, nor one of the overlay's files.
         with tempfile.TemporaryDirectory(prefix='.pmu-', dir=path.parent) as folder:
             part = pathlib.Path(folder, path.name)
@@ -317,6 +319,10 @@ def main(function):
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})     # ./pmu has blocked it
         sys.stdout.reconfigure(encoding='utf-8', errors='surrogateescape')     # for all names
+        try:
+            os.getcwd()
+        except FileNotFoundError:
+            raise Fail('the current folder was removed', 'cd to another one')
         try:
             status = function(sys.argv[1:]) or 0
         except SystemExit as end:

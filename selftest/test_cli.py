@@ -95,11 +95,13 @@ class Arguments(unittest.TestCase):
         self.assertFalse(self.project.build.exists())
 
     def test_outputs(self):
-        """a file to be written that is a folder is noticed before anything is built"""
+        """a file to be written that is a folder, or in none, is noticed before anything is built"""
         write(self.project.root, {'run.sh': '#!/bin/sh\n'})
         for args in ('boot arm --run run.sh --junit guest', 'count --json guest -- sh',
                      'topdown --svg guest -- sh', 'test --junit guest'):
             one_line(self, self.pmu(*args.split()), 1, 'guest is a folder; give the name of a file')
+            one_line(self, self.pmu(*args.replace(' guest', ' none/x').split()), 1,
+                     'none/x: there is no folder none; make it first')
         self.assertFalse(self.project.build.exists())
 
     def test_words(self):

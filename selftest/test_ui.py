@@ -274,6 +274,15 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         top = os.path.realpath(self.top)
         self.assertEqual(done.stdout.split(), [f'{top}/here/qemu-pmu', f'{top}/here'], done.stderr)
 
+    def test_no_folder(self):
+        """in a folder that was removed: one line says so"""
+        script = (f'import os, sys\nsys.path.append("{ROOT}/scripts")\nimport ui\n'
+                  f'os.mkdir("{self.top}/gone")\nos.chdir("{self.top}/gone")\nos.rmdir(os.getcwd())\n'
+                  'ui.main(lambda _: print(ui.show(ui.ROOT)))')
+        done = subprocess.run([*PYTHON, '-c', script], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (
+            1, '', 'pmu: error: the current folder was removed; cd to another one\n'))
+
     def test_pipe(self):
         """a reader that has gone away is no error message"""
         done = subprocess.run(['sh', '-c', '"$@" | true', 'sh', *PYTHON, ROOT / 'scripts/pmu.py',
