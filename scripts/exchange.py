@@ -73,7 +73,8 @@ class Exchange:
         load = []
         for name, (data, arguments, required) in self.modules.order.items():
             self.put(f'/pmu/modules/{name}.ko', data)
-            load.append(shlex.join(['insmod', f'/pmu/modules/{name}.ko', *arguments.split()])
+            words = ['insmod', f'/pmu/modules/{name}.ko', arguments]    # the kernel splits those
+            load.append(shlex.join(filter(None, words))
                         + (' || { dmesg | tail -n 1; exit 1; }\n' if required
                            else ' 2> /dev/null\n'))
         if load or self.setup:

@@ -395,7 +395,7 @@ class Inside(unittest.TestCase):
 
     def test_module(self):
         """a module's file name and arguments are words to the guest's shell, whatever is in them"""
-        opt = boot.Options('arm', modules=[(self.top / 'a (1).ko', 'a=$(b) c="d;e"'),
+        opt = boot.Options('arm', modules=[(self.top / 'a (1).ko', 'a=$(b) c="d;  e"'),
                                            (self.top / 'b.ko', '')])
         kernel = kernels.Kernel(self.top / 'kernel', self.top / 'none')
         given = exchange.Exchange(opt, kernel, self.top)
@@ -403,7 +403,7 @@ class Inside(unittest.TestCase):
         done = subprocess.run(['sh', '-c', 'insmod() { printf "<%s>" "$@"; echo; }; . "$0"',
                                given.files['/pmu/setup']], capture_output=True, text=True)
         self.assertEqual((done.stdout, done.stderr), (
-            '</pmu/modules/a (1).ko><a=$(b)><c="d;e">\n</pmu/modules/b.ko>\n', ''))
+            '</pmu/modules/a (1).ko><a=$(b) c="d;  e">\n</pmu/modules/b.ko>\n', ''))
 
     def snapshot(self, name, qmp, *options):
         """A Snapshot of a run whose guest has this monitor, and QEMU these further options."""
