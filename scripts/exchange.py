@@ -65,7 +65,7 @@ class Exchange:
         if opt.shares:
             self._share()
         if opt.net or opt.ssh:
-            self._net()
+            self._net(kernel)
         if opt.gdb:
             self._gdb(kernel)
         if opt.repeatable:
@@ -110,7 +110,8 @@ class Exchange:
             self.modules.add('9p', required=False)
             how = '9p -o trans=virtio,version=9p2000.L'
         else:
-            self.sockets = tempfile.TemporaryDirectory(prefix='pmu-')   # short, for sockets
+            # Sockets' paths must be short, and have no comma.
+            self.sockets = tempfile.TemporaryDirectory(prefix='pmu-', dir='/tmp')
             self.machine = ',memory-backend=pmu-ram'
             size = self.opt.memory.partition(',')[0].removeprefix('size=')
             size += 'M' * size.isdecimal()          # as -m takes it; here it would be bytes
@@ -127,10 +128,10 @@ class Exchange:
             at = shlex.quote(target)
             self.setup.append(f'mkdir -p {at} && mount -t {how} share{n} {at} || exit 1\n')
 
-    def _net(self):
-        forward = ''
+    def _net(self, kernel):
+        forward, top = '', str(kernels.tree(kernel, self.modules.arch))
         self.files['/pmu/net'] = guest.SOURCES / 'net.sh'
-        self.setup.append(f'sh /pmu/net {"ssh" * self.opt.ssh} || exit 1\n')
+        self.setup.append(f'sh /pmu/net {shlex.quote(top)} {"ssh" * self.opt.ssh} || exit 1\n')
         if self.opt.ssh:
             port, key = free_port(), ssh_key()
             forward = f',hostfwd=tcp:127.0.0.1:{port}-:22'
@@ -158,7 +159,8 @@ class Exchange:
                 stack.enter_context(self.sockets)
             for n, source in enumerate(self.opt.shares.values() if self.sockets else ()):
                 path = pathlib.Path(self.sockets.name, str(n))
-                log = stack.enter_context(open(ui.LOGS / f'virtiofsd-{n}.log', 'w'))
+                log = stack.enter_context(
+                    open(ui.LOGS / f'virtiofsd-{self.opt.guest}-{n}.log', 'w'))
                 child = stack.enter_context(subprocess.Popen(
                     [virtiofsd(), '--socket-path', path, '--shared-dir', source,
                      '--sandbox', 'none'], stdin=subprocess.DEVNULL, stdout=log, stderr=log,

@@ -577,6 +577,35 @@ class Inside(unittest.TestCase):
         self.assertIn('virtio-9p-pci,fsdev=share0,mount_tag=share0,bus=pcie.0', given.args)
         self.assertIn('virtio-net-pci,netdev=net,romfile=,bus=pcie.1', given.args)
 
+    def test_sockets(self):
+        """sockets of shared folders have short, plain names; each guest has logs of its own"""
+        (odd := self.top / ('a,' * 60)).mkdir()
+        write(self.top, {'server': '#!/bin/sh\necho "$4" >&2; : > "$2"; exec sleep 1000\n'})
+        (self.top / 'server').chmod(0o755)
+        with mock.patch('tempfile.tempdir', str(odd)), \
+                mock.patch('exchange.virtiofsd', lambda: self.top / 'server'):
+            for name in 'x86', 'x86-2':
+                given = self.exchange(shares={'/a': f'/of {name}'})
+                given.opt.guest = name
+                self.assertLess(len(given.sockets.name), 50)
+                self.assertNotIn(',', given.sockets.name)
+                with given.running():
+                    pass
+                self.assertEqual((self.top / f'virtiofsd-{name}-0.log').read_text(),
+                                 f'/of {name}\n')
+
+    def test_no_driver(self):
+        """a guest without a network driver says so, and where modules are looked for"""
+        (self.top / 'bin').mkdir()
+        write(self.top, {'bin/ip': '#!/bin/sh\necho "ip: no device"; exit 1\n'})
+        (self.top / 'bin/ip').chmod(0o755)
+        done = subprocess.run(['sh', guest.SOURCES / 'net.sh', '/k.modules', ''],
+                              capture_output=True, text=True,
+                              env={'PATH': f'{self.top}/bin:/usr/bin:/bin'})
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (
+            1, '--net: this kernel has no network driver (virtio_net); its modules are looked for '
+               'below /k.modules\n'))
+
     def test_net(self):
         """the guest's network has its driver and an address, and --ssh a port of this host"""
         write(self.top, {'none/virtio_net.ko': 'vermagic=6\0', 'key': '', 'key.pub': ''})
@@ -590,7 +619,7 @@ class Inside(unittest.TestCase):
                                               'virtio-net-pci,netdev=net,romfile='])
                 setup = pathlib.Path(given.files['/pmu/setup']).read_text()
                 self.assertIn('insmod /pmu/modules/virtio_net.ko', setup)
-                self.assertIn(f'sh /pmu/net {"ssh" * ssh} || exit 1\n', setup)
+                self.assertIn(f'sh /pmu/net {self.top}/none {"ssh" * ssh} || exit 1\n', setup)
                 self.assertEqual(given.files['/pmu/net'], guest.SOURCES / 'net.sh')
                 self.assertEqual('/root/.ssh/authorized_keys' in given.files, ssh)
         self.assertRegex(said.getvalue(), r'^pmu: ssh -p 2200 -i \S*ssh-key .*@127\.0\.0\.1\n$')
