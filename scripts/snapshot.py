@@ -70,5 +70,6 @@ class Snapshot:
         """Type a script into the console of a guest that waits for it."""
         with open(script, 'rb') as handle, \
                 contextlib.suppress(BrokenPipeError):       # the console tells how QEMU ended
+            stdin.write(b'%d\n' % time.time())      # the guest's clock is that of the day of save()
             stdin.write(base64.encodebytes(handle.read()) + b'\4')      # Ctrl-D
             stdin.flush()

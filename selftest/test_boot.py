@@ -455,12 +455,14 @@ class Inside(unittest.TestCase):
         self.assertEqual(len({*paths}), 3, paths)
 
     def test_typed(self):
-        """a script is typed in lines that a console takes, whatever is in it, up to a Ctrl-D"""
+        """the host's time is typed in, and a script in lines that a console takes, up to a Ctrl-D"""
         data = bytes(range(256)) * 20
         write(self.top, {'script': data})
         typed = io.BytesIO()
-        snapshot.Snapshot.send(typed, self.top / 'script')
-        *lines, last = typed.getvalue().split(b'\n')
+        with mock.patch('time.time', lambda: 1234567890.9):
+            snapshot.Snapshot.send(typed, self.top / 'script')
+        now, *lines, last = typed.getvalue().split(b'\n')
+        self.assertEqual(now, b'1234567890')
         self.assertEqual((base64.b64decode(b''.join(lines)), last), (data, b'\4'))
         self.assertLess(max(map(len, lines)), 100)
 

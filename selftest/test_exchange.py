@@ -13,6 +13,7 @@ import stat
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 import functional
@@ -159,10 +160,12 @@ class Snapshots(Temporary):
     def resume(self, name, *statuses):
         """Runs that end with these statuses: all have the same count, and the first saves a file."""
         options = {'snapshot': True, 'append': f'norandmaps pmu.test={self.id()}',
+                   'args': ['-rtc', 'base=2020-01-01'],
                    'gets': {'/root/out': self.top / 'out'}}
         # On arm, the start of busybox takes a few instructions more or less.
         count = ('pmu_count loop u 8 | cut -d " " -f 2\n' if name == 'arm' else
                  'perf stat -x, -e instructions:u busybox true 2>&1 | cut -d, -f1\n')
+        count += 'date +%s\n'
         def remove():
             for old in ui.BUILD.glob(f'snapshots/{name}-*'):
                 old.unlink()
@@ -176,6 +179,7 @@ class Snapshots(Temporary):
             self.assertEqual((found, lines[0]), (status, str(n)))
             self.assertEqual((self.top / 'out').read_text(), f'{n}\n')
             counts.append(int(lines[1]))
+            self.assertLess(abs(int(lines[2]) - time.time()), 60, 'the clock is of now')
             [kept] = ui.BUILD.glob(f'snapshots/{name}-*')
             times.append(kept.stat().st_mtime_ns)
         self.assertEqual((len({*counts}), len({*times})), (1, 1), counts)
