@@ -27,6 +27,8 @@ AGAIN = 'the damaged file was removed; run it again to fetch it anew'
 NOT_SIGNED = r'Mirror sync in progress|Hash Sum mismatch'
 # What apt says of a file that the archive lists, but does not have
 NOT_THERE = r' 404 +Not Found'
+# What apt says of a package, or a version of it, that its index does not list
+NOT_LISTED = 'Unable to locate package|was not found'
 # Fetch and check the Release file alone, and keep the indexes that are there
 NO_INDEXES = ['-o', 'Acquire::IndexTargets::deb::Packages::DefaultEnabled=false',
               '-o', 'Acquire::IndexTargets::deb-src::Sources::DefaultEnabled=false',
@@ -43,6 +45,10 @@ def host_archive(folder='/etc/apt'):
                       'supported hosts are Debian 12 and 13')
     # Other vendors' archives have a suite "stable" with a "main", too.
     return max(found, key=lambda uri: 'debian' in uri)
+
+
+class Lacks(ui.Fail):
+    """The archive does not have a package, or not its version."""
 
 
 class NotThere(ui.Fail):
@@ -171,7 +177,7 @@ class Apt:
         """The dependencies of a package whose names match."""
         found = re.findall(r'Depends: (\S+)', self._cache('depends', package))
         if not found:
-            raise ui.Fail(f'there is no package {package} in Debian {self.suite} ({self.arch})')
+            raise Lacks(f'there is no package {package} in Debian {self.suite} ({self.arch})')
         return [name for name in found if re.fullmatch(pattern, name)]
 
     def names(self, prefix):
@@ -182,11 +188,13 @@ class Apt:
         """As fetch(), of one version, which the archive may no longer have, but our cache."""
         try:
             return self.fetch(*(f'{name}={version}' for name in names), what=what)
-        except ui.Fail:
+        except ui.Fail as fail:
             have = [next(self.debs.glob(f'{name}_{version}_*.deb'), None) for name in names]
-            if not all(have):
-                raise
-            return have
+            if all(have):
+                return have
+            if re.search(NOT_LISTED, str(fail)):
+                raise Lacks(fail.args[0], log=fail.log)
+            raise
 
     def _fetch(self, command, names, folder, what):
         """Download what "apt-get COMMAND NAMES" would; returns the files. For `names`, see fetch().

@@ -200,7 +200,7 @@ def symbols(kernel, arch):
             try:
                 [deb] = debian.Apt(suite, arch.debian).fetch_version(
                     version, f'linux-image-{release}-dbg', what=f'symbols of kernel {release}')
-            except ui.Fail as fail:
+            except debian.Lacks as fail:
                 raise ui.Fail(str(fail), kernel.newer())
             with ui.Step(f'unpack the symbols of kernel {release}'):
                 extract(deb, '*/boot/vmlinux-*', path)

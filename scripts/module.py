@@ -61,7 +61,7 @@ def headers(arch, kernel):
             [common] = target.dependencies(package, 'linux-headers-.*-common.*')
             [kbuild] = target.dependencies(package, 'linux-kbuild-.*')
             debs = target.fetch_version(version, package, common, what=f'headers of kernel {found}')
-        except ui.Fail as fail:
+        except debian.Lacks as fail:
             raise ui.Fail(str(fail), kernel.newer())
         what = 'programs that build kernel modules'
         debs += host.fetch(kbuild, what=what)

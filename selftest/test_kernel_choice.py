@@ -322,6 +322,15 @@ class Symbols(unittest.TestCase):
         one_line(self, self.symbols(), 1, '6.9.3-1', f'remove {self.folder}, which fetches')
         self.assertEqual(list(self.folder.glob('vmlinux*')), [])
 
+    def test_offline(self):
+        """symbols that cannot be fetched for want of a network are not called gone"""
+        self.archive.add('linux-image-6.9-amd64-dbg', '6.9.4-1')
+        self.symbols()                          # the index is there
+        self.server.close()
+        done = self.symbols()
+        one_line(self, done, 1, 'check that apt can reach a Debian archive')
+        self.assertNotIn('remove', done.stderr)
+
     def test_no_room(self):
         """a full disk is noticed before anything is fetched"""
         kernel = kernels.Kernel(self.folder / 'kernel', self.folder)

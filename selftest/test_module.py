@@ -9,6 +9,7 @@ import tempfile
 import unittest
 from unittest import mock
 
+import debian
 import guest
 import kernels
 import module
@@ -223,7 +224,7 @@ class Archive:
     depends = {f'linux-headers-{RELEASE}': ('linux-headers-6.12-common', 'linux-kbuild-6.12',
                                             'linux-compiler'),
                'linux-kbuild-6.12': ('libelf1', 'zlib1g', 'python3')}
-    asked, gone = [], False
+    asked, gone = [], None
 
     def __init__(self, *names):
         self.asked.append(names)
@@ -239,7 +240,7 @@ class Archive:
 
     def fetch_version(self, version, *names, what):
         if self.gone:
-            raise ui.Fail('404')
+            raise self.gone('404')
         return [f'{name}={version}' for name in names]
 
 
@@ -287,8 +288,11 @@ class Headers(unittest.TestCase):
 
     def test_gone(self):
         """headers that the archive no longer has: the line says how to get a newer kernel"""
-        with mock.patch.object(Archive, 'gone', True), \
+        with mock.patch.object(Archive, 'gone', debian.Lacks), \
                 self.assertRaisesRegex(ui.Fail, f'^404; .*remove {self.top}/k, which fetches that'):
+            self.headers()
+        with mock.patch.object(Archive, 'gone', ui.Fail), \
+                self.assertRaisesRegex(ui.Fail, '^404$'):       # it was not reached
             self.headers()
 
 
