@@ -7,7 +7,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 
 ip link show eth0 > /dev/null 2>&1 || {
-    echo "--net: this kernel has no network driver (virtio_net); its modules are looked for below $1"
+    echo "--net: this kernel has no network driver (virtio_net); its modules are looked for" \
+         "below $1"
     exit 1
 }
 ip addr add 10.0.2.15/24 dev eth0 && ip link set eth0 up || exit 1

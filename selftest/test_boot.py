@@ -176,7 +176,7 @@ class Boot(unittest.TestCase):
             one_line(self, done, 1, 'QEMU ended before the guest was up: -M nix: unsupported (log')
 
     def test_ends_while_typed(self):
-        """a QEMU that ends while a script is typed in: one line with its reason, and no status 141"""
+        """a QEMU that ends while a script is typed in: one line with its reason, not status 141"""
         write(self.top, {'run.sh': b'#!/bin/sh\n' + b'x' * 300000})
         done = self.boot('echo "/x/qemu-system-aarch64: killed" >&2; exit 1', 'snapshot=1')
         one_line(self, done, 1, 'QEMU ended before the guest was up: killed (log')
@@ -455,7 +455,7 @@ class Inside(unittest.TestCase):
         self.assertEqual(len({*paths}), 3, paths)
 
     def test_typed(self):
-        """the host's time is typed in, and a script in lines that a console takes, up to a Ctrl-D"""
+        """the time is typed in, and any script in lines that a console takes, up to a Ctrl-D"""
         data = bytes(range(256)) * 20
         write(self.top, {'script': data})
         typed = io.BytesIO()

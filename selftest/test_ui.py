@@ -277,7 +277,8 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     def test_no_folder(self):
         """in a folder that was removed: one line says so"""
         script = (f'import os, sys\nsys.path.append("{ROOT}/scripts")\nimport ui\n'
-                  f'os.mkdir("{self.top}/gone")\nos.chdir("{self.top}/gone")\nos.rmdir(os.getcwd())\n'
+                  f'os.mkdir("{self.top}/gone")\nos.chdir("{self.top}/gone")\n'
+                  'os.rmdir(os.getcwd())\n'
                   'ui.main(lambda _: print(ui.show(ui.ROOT)))')
         done = subprocess.run([*PYTHON, '-c', script], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (
