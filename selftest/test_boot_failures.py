@@ -38,6 +38,15 @@ class Failures(unittest.TestCase):
                 return
         self.fail('the kernel did not start its init')
 
+    def test_little_memory(self):
+        """where the kernel has no memory for all of the RAM disk, the guest says so"""
+        with tempfile.NamedTemporaryFile('w', suffix='.sh') as script:
+            script.write('#!/bin/sh\n')
+            script.flush()
+            done = functional.pmu('boot', 'arm', '--run', script.name, '--memory', '128M')
+        self.assertEqual(done.returncode, 127, done.stderr)
+        self.assertIn('give the guest more --memory\n', done.stdout)
+
     def test_bad_qemu_option(self):
         """QEMU's own complaint is passed on"""
         error, _ = self.fails('--cpu', 'no-such-cpu')
