@@ -157,4 +157,5 @@ class Tools(Commands):
             # Both count the start of the processes, too. That of a static program takes 130,000
             # instructions more with Debian 13's C library than with Debian 12's.
             for count in likwid, perf:
-                self.assertTrue(0 < count - each * 40000 * 100 < 200000, f'{event}: {count}')
+                self.assertTrue(0 < count - each * 40000 * 100 < 200000,
+                                '\n'.join([f'{event}: {count}', *self.lines]))

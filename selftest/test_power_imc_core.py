@@ -23,14 +23,19 @@ def counting(options):
             'until [ -e /tmp/counting ]; do sleep 0.1; done\n')
 
 
+# A buffer has 4096 samples, and what comes then overwrites the first ones, of which Linux shows no
+# more. On a loaded host, CPUs that wait for each other's locks can fill it at the default rate.
+TRACE = ['-global', 'pnv-imc.trace-min-period-ns=400000']
+
+
 class Threads(Names):
     """Two cores with two threads each."""
 
     def check_busy(self, lines, busy):
         """These CPUs have many samples, and the others few."""
         found, text = samples(lines), '\n'.join(lines)
-        # That is 0.01 s of 10 samples a ms (trace-min-period-ns, which test_power_imc_steady checks).
-        # A host that is loaded lets CPUs wait, and takes no samples then; but the work takes longer.
+        # That is 0.04 s of 2.5 samples a ms, see TRACE.
+        # A loaded host lets CPUs wait, and takes no samples then; but the work takes longer.
         fewest = min(found.get(cpu, 0) for cpu in busy)
         self.assertGreater(fewest, 100, text)
         for cpu in set(found) - set(busy):
@@ -95,7 +100,7 @@ class Threads(Names):
 class Power9(Threads, functional.OneGuest):
     """Both cores are on one chip"""
     machine = 'powernv9'
-    boot = guest(machine, '4,sockets=1,cores=2,threads=2')
+    boot = guest(machine, '4,sockets=1,cores=2,threads=2', TRACE)
 
     @part(lambda cls: stat([cls.event('core', w) for w in ('stcx', 'larx')],
                            "sh -c 'for i in $(seq 50); do : | :; done'", '-a'))
@@ -182,7 +187,7 @@ class VirtualMachinePower9(VirtualMachine, Names, functional.OneGuest):
 class Power10(Threads, VirtualMachine, functional.OneGuest):
     """Each core is on a chip of its own"""
     machine, privileged = 'powernv10', 'CPM_PRIV_INST'
-    boot = guest(machine, '4,sockets=2,cores=1,threads=2', memory='4G', modprobe=['kvm-hv'])
+    boot = guest(machine, '4,sockets=2,cores=1,threads=2', TRACE, memory='4G', modprobe=['kvm-hv'])
 
     @part(lambda cls: record('-C 3', 'taskset -c 0 spin idle 2') + ' || exit 1\n'
           'perf script -i /tmp/data -F cpu > /tmp/found 2> /dev/null || exit 2\n'
@@ -190,8 +195,8 @@ class Power10(Threads, VirtualMachine, functional.OneGuest):
     def test_trace_idle(self, lines):
         """trace_imc: a thread that is idle most of the time has few samples"""
         [number] = [int(line.split()[1]) for line in lines if line.startswith('samples ')]
-        # Of 20000; there are some, as the kernel does something now and then
-        self.assertTrue(0 < number < 2000, number)
+        # Of 5000; there are some, as the kernel does something now and then
+        self.assertTrue(0 < number < 1000, number)
 
     @part(lambda cls: '\n'.join(stat(['thread_imc/CPM_PRIV_INST/', 'thread_imc/CPM_HV_INST/'],
                                      f'tinyvm {turns}') for turns in cls.turns))

@@ -938,6 +938,25 @@ static void test_reset(void)
     qtest_quit(p.qts);
 }
 
+/*
+ * As in stock QEMU, "pmu" can be switched off while a counter counts: the guest
+ * goes on, also where the counter's top bit would have changed, and not one
+ * instruction at a time, which would take minutes.
+ */
+static void test_pmu_off(void)
+{
+    Pmcu p = count_init("-accel tcg");
+    g_autofree char *cpu = pmcu_find_device(p.qts, "max-arm-cpu", 0);
+
+    count_setup(&p, 0, 0, 0);
+    guest_write(&p, 0, PMEVCNTR_EL0(0), (1ULL << 63) - 5000);
+    qtest_qmp_assert_success(p.qts,
+        "{'execute': 'qom-set', 'arguments': {'path': %s, "
+        "'property': 'pmu', 'value': false}}", cpu);
+    guest_call(&p, 0, 50000000, count_to, ARRAY_SIZE(count_to));
+    qtest_quit(p.qts);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -985,6 +1004,7 @@ int main(int argc, char **argv)
     qtest_add_func("insn-count/none", test_none);
     qtest_add_func("insn-count/migrate", test_migrate);
     qtest_add_func("insn-count/reset", test_reset);
+    qtest_add_func("insn-count/pmu-off", test_pmu_off);
 
     return g_test_run();
 }

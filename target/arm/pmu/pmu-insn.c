@@ -320,7 +320,8 @@ void pmu_insn_update(CPUARMState *env)
     uint64_t count = 0;
     bool own = pmu_insn_is_own(cs);
 
-    if (!insn_count_available() || !arm_feature(env, ARM_FEATURE_PMU)) {
+    if (!insn_count_available() ||
+        (!arm_feature(env, ARM_FEATURE_PMU) && !c->insns.wanted)) {
         return;
     }
     if (!own) {
