@@ -2025,6 +2025,16 @@ static void case_pmi_interrupt(void)
     set_trap_gate(VEC_TIMER);
 }
 
+/* Execute @body; an NMI comes after @n of an event, the CALL included. */
+static void run_until_nmi(uint64_t event, uint64_t n, void (*body)(void))
+{
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    apic_write(APIC_LVTPC, LVT_NMI);
+    arm(0, event, negative(n), true);
+    kernel(body, 0);
+}
+
 #define SPLIT_STEPS         10
 
 /*
@@ -2041,11 +2051,7 @@ static void case_pmi_split_lock(void)
     context("instructions");
     for (turn = 0; turn < 10; turn++) {
         for (k = 0; k < SPLIT_STEPS; k++) {
-            pmu_reset();
-            pmu_enable = COUNTERS_MASK;
-            apic_write(APIC_LVTPC, LVT_NMI);
-            arm(0, EV_INSNS, negative(2 + k), true);
-            kernel(body_split_locks, 0);
+            run_until_nmi(EV_INSNS, 2 + k, body_split_locks);
             check("interrupts", k, cpu->pmis, 1);
             check("RIP", k, cpu->pmi_rip, payload_split_steps[k]);
         }
@@ -2058,11 +2064,7 @@ static void case_pmi_split_lock(void)
     /* More than one instruction can reach the same number of slots. */
     context("slots");
     for (slots = 5, k = 0; k < SPLIT_STEPS - 1; slots++) {
-        pmu_reset();
-        pmu_enable = COUNTERS_MASK;
-        apic_write(APIC_LVTPC, LVT_NMI);
-        arm(0, EV_SLOTS, negative(slots), true);
-        kernel(body_split_locks, 0);
+        run_until_nmi(EV_SLOTS, slots, body_split_locks);
         check("interrupts", slots, cpu->pmis, 1);
         while (k < SPLIT_STEPS - 1 && cpu->pmi_rip > payload_split_steps[k]) {
             k++;
@@ -2074,11 +2076,8 @@ static void case_pmi_split_lock(void)
     context("cache");
     for (i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
         for (k = 1; k <= 12; k++) {
-            pmu_reset();
-            pmu_enable = COUNTERS_MASK;
-            apic_write(APIC_LVTPC, LVT_NMI);
-            arm(0, events[i], negative(k), true);
-            for (turn = 0; turn < 100 && !cpu->pmis; turn++) {
+            run_until_nmi(events[i], k, body_split_locks);
+            for (turn = 1; turn < 100 && !cpu->pmis; turn++) {
                 kernel(body_split_locks, 0);
             }
             check("interrupts", i * 100 + k, cpu->pmis, 1);
@@ -2283,11 +2282,7 @@ static void check_nmi_after(unsigned n, void (*body)(void), uintptr_t rip)
 {
     Cpu *cpu = this_cpu();
 
-    pmu_reset();
-    pmu_enable = COUNTERS_MASK;
-    apic_write(APIC_LVTPC, LVT_NMI);
-    arm(0, EV_INSNS, negative(n), true);
-    kernel(body, 0);
+    run_until_nmi(EV_INSNS, n, body);
     check("interrupts", n, cpu->pmis, 1);
     check("RIP", n, cpu->pmi_rip, rip);
 }
