@@ -256,6 +256,14 @@ void translator_insns_again(const DisasContextBase *db, int n)
     }
 }
 
+void translator_insn_goes_on(DisasContextBase *db)
+{
+    if (translator_counts(db)) {
+        gen->delayed = false;
+        db->max_insns = db->num_insns;
+    }
+}
+
 /*
  * For translator_loop()
  */
@@ -267,7 +275,10 @@ void insn_count_block_begin(const DisasContextBase *db)
     db->tb->count_units = 0;
     if (translator_counts(db)) {
         if (!gen) {
+            static GPrivate owner = G_PRIVATE_INIT(g_free);
+
             gen = g_new(InsnCountGen, 1);
+            g_private_set(&owner, gen);
         }
         gen->units = 0;
         gen->delayed = false;

@@ -46,6 +46,10 @@ static inline void translator_insns_again(const DisasContextBase *db, int n)
 {
 }
 
+static inline void translator_insn_goes_on(DisasContextBase *db)
+{
+}
+
 static inline void translator_count_here(const DisasContextBase *db,
                                          unsigned word, uint64_t lanes)
 {
@@ -108,11 +112,14 @@ void translator_insn_not_retired(const DisasContextBase *db);
 void translator_insn_again(const DisasContextBase *db);
 
 /*
- * From tb_stop: emit code for a path on which instruction @n of the block (the
- * first is 1) and those after it have not retired. Later on this path,
- * translator_insn_not_retired() and translator_insn_again() do nothing.
+ * Emit code for a path on which instruction @n of the block (the first is 1)
+ * and those after it have not retired. Later on this path,
+ * translator_insn_not_retired() and translator_insn_again() do nothing. From
+ * tb_stop, or with translator_insn_goes_on() at the path's end, which makes the
+ * instruction the last one of the block.
  */
 void translator_insns_again(const DisasContextBase *db, int n);
+void translator_insn_goes_on(DisasContextBase *db);
 
 /*
  * Emit code that adds to lanes what is known only at run time. Nothing may

@@ -1507,31 +1507,43 @@ static void test_traps(void)
 
 /*
  * Exceptions of AArch32 at EL1: each counts once, and its instruction does not
- * retire. AArch32 takes BKPT as a prefetch abort. If the exception goes to EL2,
- * which is in AArch64, it is no abort.
+ * retire, nor what follows it. AArch32 takes BKPT as a prefetch abort. If the
+ * exception goes to EL2, which is in AArch64, it is no abort. While HSTR_EL2
+ * traps some registers, accesses to others retire.
  */
 static void test_a32_exceptions(void)
 {
     enum { MDCR_TDE = 1 << 8, HCR_TID0 = 1 << 15, HCR_TID3 = 1 << 18 };
     /* All interrupts masked */
     enum { SUPERVISOR = 0x1d3, SYSTEM = 0x1df };
+    enum { BKPT = 0xe1200070, NOP = 0xe320f000 };
     static const struct {
-        uint32_t insn;
+        uint32_t insn[4];
         uint32_t mode;
         uint16_t event;
-        unsigned el1_insts;     /* retired at EL1: a handler that is there */
-        uint64_t mdcr, hcr;
+        unsigned el1_insts;     /* retired at EL1, with a handler there */
+        uint64_t mdcr, hcr, hstr;
     } cases[] = {
-        { 0xe1200070 /* bkpt #0 */, SUPERVISOR, EXC_PABORT, 2 },
-        { 0xe1200070 /* bkpt #0 */, SUPERVISOR, EXC_TRAP_OTHER, 0, MDCR_TDE },
+        { { BKPT }, SUPERVISOR, EXC_PABORT, 2 },
+        { { BKPT }, SUPERVISOR, EXC_TRAP_OTHER, 0, MDCR_TDE },
         /* UNPREDICTABLE; QEMU makes these undefined */
-        { 0xf96d0513 /* srsdb sp!, #19 */, SYSTEM, EXC_UNDEF, 3 },
-        { 0xe123f301 /* msr sp_svc, r1 */, SUPERVISOR, EXC_UNDEF, 3 },
-        { 0xe1031300 /* mrs r1, sp_svc */, SUPERVISOR, EXC_UNDEF, 3 },
-        { 0xeef01a10 /* vmrs r1, fpsid */, SUPERVISOR, EXC_TRAP_OTHER, 0, 0,
-          HCR_TID0 },
-        { 0xeef71a10 /* vmrs r1, mvfr0 */, SUPERVISOR, EXC_TRAP_OTHER, 0, 0,
-          HCR_TID3 },
+        { { 0xf96d0513 /* srsdb sp!, #19 */ }, SYSTEM, EXC_UNDEF, 3 },
+        { { 0xe123f301 /* msr sp_svc, r1 */ }, SUPERVISOR, EXC_UNDEF, 3 },
+        { { 0xe1031300 /* mrs r1, sp_svc */ }, SUPERVISOR, EXC_UNDEF, 3 },
+        { { 0xeef01a10 /* vmrs r1, fpsid */ }, SUPERVISOR, EXC_TRAP_OTHER, 0,
+          0, HCR_TID0 },
+        { { 0xeef71a10 /* vmrs r1, mvfr0 */ }, SUPERVISOR, EXC_TRAP_OTHER, 0,
+          0, HCR_TID3 },
+        { { NOP, 0xee101f10 /* mrc p15, 0, r1, c0, c0, 0 */, NOP, BKPT },
+          SUPERVISOR, EXC_TRAP_OTHER, 1, 0, 0, 1 << 0 },
+        { { NOP, 0xee101f10 /* mrc p15, 0, r1, c0, c0, 0 */, NOP, BKPT },
+          SUPERVISOR, EXC_PABORT, 3 + 2, 0, 0, 1 << 1 },
+        /* The condition fails */
+        { { 0xe1510001 /* cmp r1, r1 */, 0x1e101f10 /* mrcne ... */, NOP,
+            BKPT }, SUPERVISOR, EXC_PABORT, 3 + 2, 0, 0, 1 << 0 },
+        /* There is no such register */
+        { { NOP, 0xee1f1f1f /* mrc p15, 0, r1, c15, c15, 0 */, NOP, BKPT },
+          SUPERVISOR, EXC_UNDEF, 1 + 3, 0, 0, 1 << 0 },
     };
     uint32_t enter[] = {
         0x91400661,     /* add     x1, x19, #0x1000 */
@@ -1569,7 +1581,8 @@ static void test_a32_exceptions(void)
     guest_put(&p, GUEST_VECTORS(0) + undefined_vector, undefined, 1);
     for (int i = 0; i < ARRAY_SIZE(cases); i++) {
         enter[4] = 0xd2800002 | cases[i].mode << 5;
-        guest_put(&p, el1_code, &cases[i].insn, 1);
+        guest_put(&p, el1_code, cases[i].insn, ARRAY_SIZE(cases[i].insn));
+        guest_write(&p, 0, HSTR_EL2, cases[i].hstr);
         /* Without RW: EL1 is in AArch32. */
         guest_write(&p, 0, HCR_EL2, cases[i].hcr);
         guest_write(&p, 0, MDCR_EL2, COUNTERS | cases[i].mdcr);

@@ -60,6 +60,7 @@
 #define CNTVCT_EL0      0x1be040
 #define HCR_EL2         0x1c1100
 #define MDCR_EL2        0x1c1120
+#define HSTR_EL2        0x1c1160
 #define VTTBR_EL2       0x1c2100
 #define VTCR_EL2        0x1c2140
 #define CONTEXTIDR_EL2  0x1cd020

@@ -504,7 +504,7 @@ static uint64_t pmu_stock_events(bool pmceid1)
            (icount_enabled() == ICOUNT_PRECISE ? BIT_ULL(0x08) : 0);
 }
 
-uint64_t pmu_pmceid_read(CPUARMState *env, const ARMCPRegInfo *ri)
+static uint64_t pmu_pmceid_read(CPUARMState *env, const ARMCPRegInfo *ri)
 {
     ARMCPU *cpu = env_archcpu(env);
     uint64_t value = ri->opc2 & 1 ? cpu->pmceid1 : cpu->pmceid0;
@@ -512,9 +512,34 @@ uint64_t pmu_pmceid_read(CPUARMState *env, const ARMCPRegInfo *ri)
     return ri->state == ARM_CP_STATE_AA32 ? (uint32_t)value : value;
 }
 
-uint64_t pmu_pmceid_rawread(CPUARMState *env, const ARMCPRegInfo *ri)
+/*
+ * The raw value, which migrates, lacks the events that stock QEMU lacks, so
+ * that migration from and to stock QEMU works.
+ */
+static uint64_t pmu_pmceid_rawread(CPUARMState *env, const ARMCPRegInfo *ri)
 {
     uint64_t value = pmu_pmceid_read(env, ri);
 
     return tcg_enabled() ? value & pmu_stock_events(ri->opc2 & 1) : value;
+}
+
+static void pmu_adapt_reg(gpointer key, gpointer value, gpointer opaque)
+{
+    ARMCPRegInfo *ri = value;
+
+    if (g_str_has_prefix(ri->name, "PMCEID0") ||
+        g_str_has_prefix(ri->name, "PMCEID1")) {
+        ri->type &= ~ARM_CP_CONST;
+        ri->readfn = pmu_pmceid_read;
+        ri->raw_readfn = pmu_pmceid_rawread;
+        ri->writefn = arm_cp_write_ignore;
+        ri->resetfn = arm_cp_reset_ignore;
+    } else {
+        pmu_hide_counters(ri);
+    }
+}
+
+void pmu_adapt_regs(ARMCPU *cpu)
+{
+    g_hash_table_foreach(cpu->cp_regs, pmu_adapt_reg, NULL);
 }

@@ -37,12 +37,15 @@ void pmevcntr_op_finish(CPUARMState *env, uint8_t counter);
 /* Recompute the PMU interrupt after a change of PMOVS, PMINTEN or PMCR.E. */
 void pmu_update_irq(CPUARMState *env);
 
+/* Change what reads of PMU registers return, after all have been defined. */
+void pmu_adapt_regs(ARMCPU *cpu);
+
 /*
  * Hide the counters that MDCR_EL2.HPMN reserves for EL2, see pmu-hpmn.c: in
- * reads of a register with a bit for each counter, and in accesses to the
+ * reads, if the register has a bit for each counter; and in accesses to the
  * registers of one counter
  */
-uint64_t pmu_visible_read(CPUARMState *env, const ARMCPRegInfo *ri);
+void pmu_hide_counters(ARMCPRegInfo *ri);
 CPAccessResult pmu_hidden_access(CPUARMState *env, const ARMCPRegInfo *ri);
 
 /*
@@ -130,18 +133,6 @@ uint64_t pmu_pmmir(ARMCPU *cpu);
 uint64_t pmu_topdown_value(const ARMPmuSlots *s, ARMPmuInsnEvent event,
                            const uint64_t *total);
 unsigned pmu_topdown_most(const ARMPmuSlots *s, ARMPmuInsnEvent event);
-
-/*
- * For reads of PMCEID0 and PMCEID1. The raw value, which migrates, lacks the
- * events that stock QEMU lacks, so that migration from and to stock QEMU works.
- */
-uint64_t pmu_pmceid_read(CPUARMState *env, const ARMCPRegInfo *ri);
-uint64_t pmu_pmceid_rawread(CPUARMState *env, const ARMCPRegInfo *ri);
-
-/* In the ARMCPRegInfo of both registers in both states */
-#define PMU_PMCEID_ACCESS                                                   \
-    .resetfn = arm_cp_reset_ignore, .readfn = pmu_pmceid_read,              \
-    .raw_readfn = pmu_pmceid_rawread, .writefn = arm_cp_write_ignore
 
 /*
  * Start or stop counting instructions, as the enabled counters need it. Call
