@@ -21,6 +21,22 @@ typedef void ClassInitData;
 /* Words of the target that each instruction of a block is stored with */
 #define INSN_START_WORDS    TARGET_INSN_START_WORDS
 
+/* What a block is found by; not migrated: a copy of the CPU's state */
+typedef struct TCGTBCPUState {
+    vaddr pc;
+    uint32_t flags;
+    uint64_t cs_base;
+} TCGTBCPUState;
+
+#define GET_TB_CPU_STATE(cpu)                                           \
+    ({                                                                  \
+        TCGTBCPUState s_;                                               \
+                                                                        \
+        cpu_get_tb_cpu_state(cpu_env(cpu), &s_.pc, &s_.cs_base,         \
+                             &s_.flags);                                \
+        s_;                                                             \
+    })
+
 /* Does a TCG op load from the guest's memory? */
 #define TCG_OP_IS_QEMU_LD(opc) \
     ((opc) == INDEX_op_qemu_ld_i32 || (opc) == INDEX_op_qemu_ld_i64 || \
@@ -31,6 +47,8 @@ typedef void ClassInitData;
 #include "exec/icount.h"
 
 typedef const void ClassInitData;
+
+#define GET_TB_CPU_STATE(cpu) ((cpu)->cc->tcg_ops->get_tb_cpu_state(cpu))
 
 #define TCG_OP_IS_QEMU_LD(opc) \
     ((opc) == INDEX_op_qemu_ld || (opc) == INDEX_op_qemu_ld2)

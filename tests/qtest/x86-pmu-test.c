@@ -13,6 +13,7 @@
 
 #include "qemu/osdep.h"
 #include <sys/un.h>
+#include "qemu/bswap.h"
 #include "libqtest.h"
 #include "qobject/qdict.h"
 #include "qobject/qlist.h"
@@ -683,6 +684,27 @@ static void gdb_expect(int fd, const char *start)
     g_assert_cmpint(write(fd, "+", 1), ==, 1);
 }
 
+/* Start a guest with a socket for gdb, which it waits for; one at a time */
+static Guest gdb_guest_init(int *fd)
+{
+    g_autofree char *dir = g_dir_make_tmp("x86-pmu-XXXXXX", NULL);
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    struct timeval limit = { .tv_sec = 60 };
+    g_autofree char *args = NULL;
+    Guest g;
+
+    snprintf(at.sun_path, sizeof(at.sun_path), "%s/gdb", dir);
+    args = g_strdup_printf(ICELAKE " -gdb unix:%s,server=on,wait=off",
+                           at.sun_path);
+    g = guest_init(args, 0);
+    *fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    setsockopt(*fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    g_assert_cmpint(connect(*fd, (struct sockaddr *)&at, sizeof(at)), ==, 0);
+    unlink(at.sun_path);
+    rmdir(dir);
+    return g;
+}
+
 /*
  * Counts and interrupts are at the same instructions when gdb executes the
  * program one instruction at a time: each block of one instruction starts.
@@ -690,18 +712,10 @@ static void gdb_expect(int fd, const char *start)
 static void test_gdb(const void *data)
 {
     const Stepped *s = data;
-    g_autofree char *dir = g_dir_make_tmp("x86-pmu-XXXXXX", NULL);
-    struct sockaddr_un at = { .sun_family = AF_UNIX };
-    g_autofree char *args = NULL;
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     unsigned steps = 0;
-    Guest g;
+    int fd;
+    Guest g = gdb_guest_init(&fd);
 
-    snprintf(at.sun_path, sizeof(at.sun_path), "%s/gdb", dir);
-    args = g_strdup_printf(ICELAKE " -gdb unix:%s,server=on,wait=off",
-                           at.sun_path);
-    g = guest_init(args, 0);
-    g_assert_cmpint(connect(fd, (struct sockaddr *)&at, sizeof(at)), ==, 0);
     gdb_send(fd, "?");
     gdb_expect(fd, "T");
     /* By default, a step holds off interrupts: the PMU's must arrive. */
@@ -723,8 +737,47 @@ static void test_gdb(const void *data)
     close(fd);
     guest_finish(&g);
     guest_quit(&g);
-    unlink(at.sun_path);
-    rmdir(dir);
+}
+
+/*
+ * A breakpoint is hit whose block has long been found when gdb sets it, and in
+ * a CPU that counts
+ */
+static void test_gdb_breakpoint(void)
+{
+    g_autofree char *insert = NULL, *at = NULL;
+    uint64_t far;
+    int fd;
+    Guest g = gdb_guest_init(&fd);
+
+    gdb_send(fd, "?");
+    gdb_expect(fd, "T");
+    gdb_send(fd, "c");
+    guest_start(&g, GUEST_CASE(endless), 2, 0);
+    guest_wait_phase(&g, 1);
+    g_usleep(10000);
+    far = qtest_readq(g.qts, MAILBOX_ADDR + MAILBOX_ARG2);
+    insert = g_strdup_printf("Z0,%" PRIx64 ",1", far);
+    at = g_strdup_printf("%016" PRIx64, bswap64(far));
+    for (int i = 0; i < 3; i++) {
+        g_assert_cmpint(write(fd, "\x03", 1), ==, 1);
+        gdb_expect(fd, "T02");
+        gdb_send(fd, insert);
+        gdb_expect(fd, "OK");
+        gdb_send(fd, "c");
+        gdb_expect(fd, "T05");
+        gdb_send(fd, "p10");
+        gdb_expect(fd, at);
+        insert[0] = 'z';
+        gdb_send(fd, insert);
+        gdb_expect(fd, "OK");
+        insert[0] = 'Z';
+        gdb_send(fd, "c");
+        g_usleep(10000);
+    }
+    guest_reset(&g);
+    guest_quit(&g);
+    close(fd);
 }
 
 /* ------------------------------------------------------------- Stopping */
@@ -1306,6 +1359,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < ARRAY_SIZE(stepped); i++) {
         qtest_add_data_func(stepped[i].path, &stepped[i], test_gdb);
     }
+    qtest_add_func("x86-pmu/gdb/breakpoint", test_gdb_breakpoint);
     for (int i = 0; i < ARRAY_SIZE(endless); i++) {
         qtest_add_data_func(endless[i].path, &endless[i], test_stop);
     }

@@ -1753,12 +1753,15 @@ static void case_irq_cpu(void)
 /* Goes on until the qtest resets the CPU. */
 static void case_endless(void)
 {
+    void (*const bodies[])(void) = { body_spin, body_long_rep, body_far_loop };
+
+    MAILBOX_64(MAILBOX_ARG2) = (uintptr_t)payload_far;
     pmu_reset();
     pmu_enable = COUNTERS_MASK;
     program(0, EV_INSNS | EVTSEL_USR);
     program_fixed(1, FIXED_USR);
     MAILBOX(MAILBOX_PHASE) = 1;
-    user(MAILBOX_64(MAILBOX_ARG) ? body_long_rep : body_spin, 0);
+    user(bodies[MAILBOX_64(MAILBOX_ARG)], 0);
     check("end", NO_STEP, true, false);
 }
 

@@ -516,6 +516,14 @@ payload_spin:
 payload_spin_end:
     ret
 
+/* From page to page without end, for which each block is looked up */
+BODY far_loop
+1:  jmp     payload_far
+    .balign 4096, 0xcc
+    .globl  payload_far
+payload_far:
+    jmp     1b
+
 /* So many turns that it does not end, unless an interrupt changes %rcx */
 BODY long_rep
     mov     $1 << 48, %rcx

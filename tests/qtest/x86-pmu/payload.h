@@ -24,7 +24,7 @@
     X(full_block) X(fault_skipped) X(storm_loop) X(halt_for_pmi)            \
     X(load_ss) X(ss_wrmsr) X(undefined) X(wait)                             \
     X(halt_for_nmi) X(rdpmc_fixed_0) X(rdpmc_gp_0) X(send_irq) X(send_smi)  \
-    X(spin) X(long_rep) X(long_until_irq) X(loop_div)
+    X(spin) X(far_loop) X(long_rep) X(long_until_irq) X(loop_div)
 
 /* Instructions that fault at CPL 3 */
 #define FAULT_PAYLOADS(X)                                                   \
@@ -72,7 +72,7 @@ extern const uint8_t payload_wait[];
 extern const uint8_t payload_waited[];
 extern const uint8_t payload_irq_sent[], payload_irq_next[];
 extern const uint8_t payload_smi_sent[];
-extern const uint8_t payload_spin[], payload_spin_end[];
+extern const uint8_t payload_spin[], payload_spin_end[], payload_far[];
 
 /* modes.S */
 void body_sse(void);
