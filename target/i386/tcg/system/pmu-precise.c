@@ -119,32 +119,23 @@ static void precise_drain_loads(X86CPU *cpu)
     unsigned domain = user ? X86_COUNT_USER : X86_COUNT_KERNEL;
     uint64_t *total = cpu->insn_count.total[domain];
     const uint64_t *load, *end = (uint64_t *)(cpu->pmu_lookup.load - user);
-    uint64_t *miss = p->loads;
-    unsigned refs, lost = 0;
+    unsigned refs = 0, lost = 0;
 
-    /*
-     * First find those that miss L1, without branches, which the host would
-     * mispredict; then look these up in the rest.
-     */
-    for (load = p->loads; load < end; load++) {
-        uint64_t addr = *load, line = (addr >> X86_PMU_LINE_BITS) + 1;
-        uint64_t *l1 = &p->l1d[line % X86_PMU_L1_LINES];
-
-        *miss = addr;
-        miss += *l1 != line;
-        *l1 = line;
-    }
-    end = miss;
     for (load = p->loads; load < end; load++) {
         uint64_t line = (*load >> X86_PMU_LINE_BITS) + 1;
+        uint64_t *l1 = &p->l1d[line % X86_PMU_L1_LINES];
         uint64_t *llc = &p->llc[line % X86_PMU_LLC_LINES];
 
+        if (likely(*l1 == line)) {
+            continue;
+        }
+        *l1 = line;
+        refs++;
         lost += *llc != line;
         *llc = line;
         precise_translate(&p->data, *load, &total[X86_COUNT_DTLB_HIT],
                           &total[X86_COUNT_DTLB_WALK]);
     }
-    refs = end - p->loads;
     total[X86_COUNT_LLC_REF] += refs;
     total[X86_COUNT_LLC_MISS] += lost;
     precise_lose(cpu, domain,
