@@ -684,7 +684,7 @@ static void gdb_expect(int fd, const char *start)
     g_assert_cmpint(write(fd, "+", 1), ==, 1);
 }
 
-/* Start a guest with a socket for gdb, which it waits for; one at a time */
+/* Start a guest and connect to it as gdb does; @fd gets the socket */
 static Guest gdb_guest_init(int *fd)
 {
     g_autofree char *dir = g_dir_make_tmp("x86-pmu-XXXXXX", NULL);
