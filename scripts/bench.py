@@ -5,9 +5,11 @@ A time is what QEMU spent in user space on the host. For the speed of a guest at
 that of the vCPU's thread, which the others do not hold up on a host with a CPU for them.
 
 A configuration runs at the same time as its reference, and on the same CPU of the host, where
-the scheduler switches between them every few milliseconds: what else happens to that CPU
-happens to both. On a host where runs one after another differed by 10 %, such ratios differ
-by 2 %. Only round trips between two vCPUs need both CPUs, and so run one after another.
+they take turns of a tenth of a second: what else happens to that CPU happens to both. On a host
+where runs one after another differed by 10 %, such ratios differ by 2 %. Turns of the host's
+scheduler are a few milliseconds: each would begin with cold caches, and with one sample for all
+the periods of a clock that the guest was away. Only round trips between two vCPUs need both
+CPUs, and so run one after another.
 """
 
 import concurrent.futures
@@ -16,6 +18,7 @@ import dataclasses
 import os
 import pathlib
 import re
+import signal
 import statistics
 import subprocess
 import threading
@@ -28,6 +31,7 @@ import qemu
 import ui
 
 LIMIT = 900             # seconds for one run
+TURN = 0.1              # seconds in which one of the guests on a CPU runs
 WORK = '/pmu/work'
 MODEL = 'Icelake-Server-v6'
 TRIPS = 'ipi 4'         # seconds
@@ -43,7 +47,7 @@ class Config:
     args: tuple = ()            # of QEMU
     target: float = 0           # the highest ratio that we want to see; 0: none
     threads_target: float = 0   # of work: the same for the ratio of all threads
-    above: str = ''             # the target is for the difference to this row's ratio
+    above: str = ''             # measured with it: the target is for the difference in ratio
     needs: tuple = ()           # rows to be measured before
     slower: float = 1           # expected factor in time over the row that gave the period
     trips: bool = False         # measure round trips of an IPI, between two vCPUs
@@ -65,7 +69,37 @@ class Run(typing.NamedTuple):
 
 
 STOCK = Config('stock QEMU', 'stock', '')
-RUNNING = set()             # the guests
+
+
+class Turns:
+    """Guests on one CPU, of which one runs and the others are stopped."""
+
+    def __init__(self):
+        self.guests, self.lock = [], threading.Lock()
+
+    def add(self, child):
+        with self.lock:
+            self.guests.append(child)
+
+    def remove(self, child):
+        """It ends: let it do so, and wait."""
+        with self.lock:
+            self.guests.remove(child)
+            os.kill(child.pid, signal.SIGCONT)
+
+    def give(self, done):
+        """Let them take turns until this event."""
+        while not done.is_set():
+            with self.lock:
+                self.guests[:] = self.guests[1:] + self.guests[:1]
+                for n, child in enumerate(self.guests):
+                    os.kill(child.pid, signal.SIGSTOP if n else signal.SIGCONT)
+            done.wait(TURN)
+
+    def kill(self):
+        with self.lock:
+            for child in self.guests:
+                os.kill(child.pid, signal.SIGKILL)
 
 
 def select(wanted, only):
@@ -106,23 +140,25 @@ def running(pid):
     return max(threads), sum(threads)
 
 
-def measure(config, cmd, *cpus):
-    """One Run on these CPUs."""
+def measure(config, cmd, turns, *cpus):
+    """One Run on these CPUs, which others use in turn."""
     log = ui.LOGS / f'bench-{config.name}-{cpus[0]}.log'       # others may fail at the same time
     output, marks = [], {}
-    with subprocess.Popen(['taskset', '-c', ','.join(map(str, cpus)), *cmd],
+    # If we are killed, none is left, and none stopped
+    with subprocess.Popen(['setpriv', '--pdeathsig', 'KILL', 'taskset', '-c',
+                           ','.join(map(str, cpus)), *cmd],
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT) as child:
-        limit = threading.Timer(LIMIT, child.kill)
+        limit = threading.Timer(LIMIT, os.kill, (child.pid, signal.SIGKILL))
         limit.start()
-        RUNNING.add(child)
+        turns.add(child)
         for line in child.stdout:
             output.append(line)
             # perf prints its command line, with both of them.
             if mark := re.fullmatch(rb'@@(work|done)\s+', line):
                 marks[mark[1]] = running(child.pid)
         limit.cancel()
-        RUNNING.discard(child)
+        turns.remove(child)
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
     output = b''.join(output)
@@ -141,30 +177,38 @@ def measure(config, cmd, *cpus):
     return Run(work, threads) if config.work else Run(usage.ru_utime, counts=counts, work=work)
 
 
-def pairs(config, reference):
-    """[(measure(), the reference's)] of two runs on each of two CPUs, all at the same time.
+def pairs(*configs):
+    """[(measure() of each)] of one run of each on each of two CPUs, all at the same time.
 
-    Of round trips: of two runs on both CPUs, one after another, each first once.
+    Of round trips: of two runs of each on both CPUs, one after another, each first once.
     """
     cpus = sorted(os.sched_getaffinity(0))[:2]
+    trips = configs[0].trips
+    turns = {cpu: Turns() for cpu in cpus}
     with contextlib.ExitStack() as stack:
         jobs = []
         for n, cpu in enumerate(cpus):
-            for which in (config, reference)[::-1 if n else 1]:
+            for which in configs[::-1 if n else 1]:
                 scratch = stack.enter_context(ui.scratch('bench-'))
-                jobs.append((which, n, command(which, scratch), cpus if config.trips else [cpu]))
+                jobs.append((which, n, command(which, scratch), turns[cpu],
+                             cpus if trips else [cpu]))
+        done = threading.Event()
         pool = stack.enter_context(
-            concurrent.futures.ThreadPoolExecutor(1 if config.trips else len(jobs)))
-        found = {(which, n): pool.submit(measure, which, cmd, *on) for which, n, cmd, on in jobs}
+            concurrent.futures.ThreadPoolExecutor(len(turns) + (1 if trips else len(jobs))))
+        for shared in turns.values():
+            pool.submit(shared.give, done)
+        found = {(which, n): pool.submit(measure, which, cmd, mine, *on)
+                 for which, n, cmd, mine, on in jobs}
         try:
-            return [(found[config, n].result(), found[reference, n].result())
+            return [tuple(found[which, n].result() for which in configs)
                     for n in range(len(cpus))]
         finally:                    # one has failed, or somebody interrupts
             pool.shutdown(wait=False, cancel_futures=True)
             while not all(job.done() for job in found.values()):
-                for child in set(RUNNING):
-                    child.kill()
+                for shared in turns.values():
+                    shared.kill()
                 time.sleep(0.1)
+            done.set()
 
 
 def median_ratio(found, what='seconds'):
@@ -181,10 +225,10 @@ def verdict(config, results):
     if not config.target:
         return ''
     value, text = median_ratio(results[config.name]), f'{config.target:.4g}'
-    if config.above and not results[config.above]:
-        return f'{text} above {config.above}, not measured'
     if config.above:
-        value = round(value - median_ratio(results[config.above]), 3)
+        value = round(statistics.median(
+            (mine.seconds - other.seconds) / reference.seconds for (mine, reference), (other, _)
+            in zip(results[config.name], results[config.above], strict=True)), 3)
         text = f'{text} above {config.above}: {value:.3f},'
     text = f'{text} {judged(value, config.target)}'
     if config.threads_target:
@@ -211,7 +255,7 @@ def table(results, wanted):
 
 def rates(results, what):
     """{name: median a second of the vCPU's time} of configurations that counted this."""
-    return {name: statistics.median(mine.rate(what) for mine, _ in found)
+    return {name: statistics.median(mine.rate(what) for mine, *_ in found)
             for name, found in results.items() if found and what in found[0][0].counts}
 
 
@@ -241,22 +285,30 @@ def report(results, title, reference, wanted):
 def compare(rounds, title, reference, wanted):
     """Print the table of configurations, each beside the reference, which take turns.
 
+    One whose target is for the difference to another is measured beside both.
+
     Print what has been measured, too, when it is interrupted or a guest fails.
     """
     results, durations = {config.name: [] for config in wanted}, {}
     period = None
+    others = {config.name: config for config in wanted}
+    turns = [config for config in wanted if config.name not in
+             {config.above for config in wanted}]
     try:
         with ui.Step(f'benchmark {title}') as step:
-            for done, config in enumerate(wanted * rounds):
-                step.detail = (f'(round {done // len(wanted) + 1} of {rounds}: {config.name}'
-                               f'{time_left(durations, done, wanted * rounds)})')
+            for done, config in enumerate(turns * rounds):
+                step.detail = (f'(round {done // len(turns) + 1} of {rounds}: {config.name}'
+                               f'{time_left(durations, done, turns * rounds)})')
                 start = time.monotonic()
                 found = pairs(
                     dataclasses.replace(config, command=config.command.format(
                         period=period and round(period / config.slower))),
-                    dataclasses.replace(reference, trips=config.trips))
+                    dataclasses.replace(reference, trips=config.trips),
+                    *([others[config.above]] if config.above else ()))
                 durations[config.name] = time.monotonic() - start
-                results[config.name] += found
+                results[config.name] += [run[:2] for run in found]
+                if config.above:
+                    results[config.above] += [(run[2], run[1]) for run in found]
                 # Counted just before it is used, as the speed of the host comes and goes.
                 for cycles in rates({config.name: found}, 'cycles').values():
                     period = cycles / 1000

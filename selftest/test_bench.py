@@ -2,13 +2,16 @@
 """The arithmetic of `pmu bench`, with made-up times in the place of guests."""
 
 import argparse
+import collections
 import contextlib
 import io
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from unittest import mock
@@ -71,13 +74,17 @@ class Table(unittest.TestCase):
             self.assertEqual(line.split()[-2:], [str(target), 'met'])
 
     def test_above(self):
-        """a target may be for the difference of two printed ratios"""
+        """a target may be for the difference of two ratios, of runs at the same time"""
         wanted = [bench.Config('a', target=0.04, above='b'), bench.Config('b')]
         for ratio, text in ((1.0904, 'above b: 0.040, met'), (1.0906, 'above b: 0.041, MISSED'),
                             (1.0, 'above b: -0.050, met')):
-            results = {'a': [(bench.Run(ratio), bench.Run(1.0))],
-                       'b': [(bench.Run(1.0496), bench.Run(1.0))]}
-            self.assertTrue(list(bench.table(results, wanted))[1].endswith(f'0.04 {text}'), ratio)
+            # The first pairs ran while the host was slow
+            results = {'a': [(bench.Run(2 * ratio + k), bench.Run(2.0)) for k in (0, 1, -1)],
+                       'b': [(bench.Run(2.1 + k), bench.Run(2.0)) for k in (0, 1, -1)]}
+            results['a'][0] = (bench.Run(ratio), bench.Run(1.0))
+            results['b'][0] = (bench.Run(1.05), bench.Run(1.0))
+            lines = list(bench.table(results, wanted))
+            self.assertTrue(lines[1].endswith(f'0.04 {text}'), lines)
 
     def test_trips(self):
         """round trips are in microseconds"""
@@ -159,12 +166,16 @@ class Run(unittest.TestCase):
         return out.getvalue()
 
     def test_turns(self):
-        """configurations take turns, each beside the reference, and are in the table"""
+        """configurations take turns, each beside the reference, and are in the table
+
+        One with a target for the difference to another runs beside both."""
         order, periods = [], []
 
-        def pairs(config, reference):
+        def pairs(config, reference, *others):
             self.assertEqual(reference.name, bench.STOCK.name)
             self.assertEqual(reference.trips, config.trips)
+            self.assertEqual([other.name for other in others],
+                             ['cpu-clock'] if config.name == 'sampling' else [])
             order.append(config.name)
             found = re.fullmatch(r'withpmu sample (\d+)', config.command)
             periods.extend(map(int, found.groups() if found else ()))
@@ -174,17 +185,21 @@ class Run(unittest.TestCase):
                 {'cycles': cycles[config.command]} if config.command in cycles \
                 and not config.trips else {}
             # In the second round the host is slower
-            work = 8.0 if len(order) <= len(CONFIGS) else 10.0
-            return [(bench.Run(2.0, counts=counts, work=work), bench.Run(1.0)),
-                    (bench.Run(4.0, counts=counts, work=work), bench.Run(2.0))]
+            work = 8.0 if len(order) < len(CONFIGS) else 10.0
+            clock = [bench.Run(1.96, counts={'samples': 9000}, work=9.0)] * len(others)
+            return [(bench.Run(2.0, counts=counts, work=work), bench.Run(1.0), *clock),
+                    (bench.Run(4.0, counts=counts, work=work), bench.Run(2.0), *clock)]
 
         out = self.compare(3, pairs)
-        names = NAMES
+        names = [name for name in NAMES if name != 'cpu-clock']
         self.assertEqual(order, names * 3)
         self.assertEqual(len(set(names)), len(names))
         self.assertEqual(out.count('medians of 6 pairs'), 2)
-        for name in names:
+        for name in NAMES:
             self.assertEqual(out.count(f'\n{name} '), 1, name)
+        # (2 - 1.96) / 1 and (4 - 1.96) / 2
+        self.assertIn('0.04 above cpu-clock: 0.530, MISSED\n', out)
+        self.assertIn('\ncpu-clock: 1000 samples a second', out)
         # Cycles of a second / 1100; in the first round it is 8 s, then 10 s
         self.assertEqual(periods, [113636, 56818, 90909, 45455, 90909, 45455])
         # 8000 samples in 8, 8, 10, 10, 10, and 10 s
@@ -195,8 +210,8 @@ class Run(unittest.TestCase):
         for stop in (KeyboardInterrupt, ui.Fail('no')):
             done = []
 
-            def pairs(config, reference, done=done, stop=stop):
-                if config.name == 'cpu-clock':
+            def pairs(config, *others, done=done, stop=stop):
+                if config.name == 'sampling':
                     raise stop
                 done.append(config.name)
                 return [(bench.Run(2.0, counts={'cycles': 10 ** 9}, work=1.0), bench.Run(1.0))]
@@ -208,9 +223,8 @@ class Run(unittest.TestCase):
                     self.assertRaises(type(stop) if isinstance(stop, Exception) else stop):
                 bench.compare(1, *X86)
             rows = [line.split()[0] for line in out.getvalue().splitlines()[2:]]
-            self.assertEqual(rows, ['off', 'idle', 'counting', 'sampling'])
+            self.assertEqual(rows, ['off', 'idle', 'counting'])
             self.assertEqual(rows, done)
-            self.assertIn('0.04 above cpu-clock, not measured', out.getvalue())
 
     def test_time_left(self):
         """the progress line adds up what each row took before, or the mean of those"""
@@ -259,24 +273,88 @@ class Run(unittest.TestCase):
                                                      '#!/bin/sh\nperf --version\n'))
 
     def test_pairs(self):
-        """both run on each of two CPUs at once"""
-        def measure(config, cmd, cpu):
+        """all run on each of two CPUs at once, and those on one CPU take turns"""
+        def measure(config, cmd, turns, cpu):
             self.assertEqual(cmd, [config.name])
-            return {'a': 2.0, 'b': 1.0}[config.name] + cpu
+            shared.setdefault(cpu, turns)
+            self.assertIs(shared[cpu], turns)
+            return {'a': 2.0, 'b': 1.0, 'c': 0.5}[config.name] + cpu
+
+        shared = {}
 
         with tempfile.TemporaryDirectory() as top, \
                 mock.patch.object(ui, 'BUILD', pathlib.Path(top)), \
                 mock.patch('bench.command', lambda config, _: [config.name]), \
                 mock.patch('bench.measure', measure), \
                 mock.patch('os.sched_getaffinity', lambda _: {7, 3, 5}):
-            found = bench.pairs(bench.Config('a'), bench.Config('b'))
-        self.assertEqual(found, [(5.0, 4.0), (7.0, 6.0)])
+            found = bench.pairs(bench.Config('a'), bench.Config('b'), bench.Config('c'))
+        self.assertEqual(found, [(5.0, 4.0, 3.5), (7.0, 6.0, 5.5)])
+        self.assertIsNot(shared[3], shared[5])
+
+    def test_guests_take_turns(self):
+        """guests that share a CPU run one at a time, and one that ends is not stopped again"""
+        def guest():
+            child = subprocess.Popen(['sh', '-c', 'while :; do :; done'])
+            self.addCleanup(child.wait)
+            self.addCleanup(child.kill)
+            turns.add(child)
+            return child
+
+        def stopped(child):
+            return pathlib.Path(f'/proc/{child.pid}/stat').read_text().split()[2] == 'T'
+
+        def see(times):
+            """Return when each was the only one that runs in so many turns."""
+            seen, last = collections.Counter(), None
+            while min(seen[child] for child in guests) < times:
+                with turns.lock:
+                    found = [child for child in guests if not stopped(child)]
+                if len(found) == 1 and found[0] is not last:
+                    [last] = found
+                    seen[last] += 1
+                overlaps[len(found)] += 1
+                time.sleep(0.002)
+
+        turns, done, overlaps = bench.Turns(), threading.Event(), collections.Counter()
+        guests = [guest() for _ in range(3)]
+        thread = threading.Thread(target=turns.give, args=(done,))
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(done.set)
+        see(2)
+        self.assertGreater(overlaps[1], 5 * (overlaps[2] + overlaps[3]))
+        gone = guests.pop()
+        turns.remove(gone)
+        while stopped(gone):
+            time.sleep(0.002)
+        see(2)
+        self.assertFalse(stopped(gone))
+
+    def test_killed(self):
+        """no guest is left behind, running or stopped, when the benchmark is killed"""
+        code = ('import os, bench\n'
+                'guest = ["sh", "-c", "echo $$; kill -STOP $$"]\n'
+                'class Turns:\n'
+                '    def add(self, child): print(child.pid, flush=True)\n'
+                'bench.measure(bench.Config("x"), guest, Turns(), min(os.sched_getaffinity(0)))\n')
+        with subprocess.Popen([sys.executable, '-B', '-c', code], stdout=subprocess.PIPE, text=True,
+                              env={**os.environ, 'PYTHONPATH': ':'.join(sys.path)}) as child:
+            path = pathlib.Path('/proc', child.stdout.readline().strip(), 'stat')
+            while path.read_text().split()[2] != 'T':
+                time.sleep(0.01)
+            child.kill()
+            child.wait()
+        for _ in range(3000):
+            if not path.exists() or path.read_text().split()[2] == 'Z':
+                return
+            time.sleep(0.01)
+        self.fail('the guest is still there')
 
     def test_pairs_of_trips(self):
         """round trips have both CPUs for themselves, and each configuration is first once"""
         order = []
 
-        def measure(config, cmd, *cpus):
+        def measure(config, cmd, turns, *cpus):
             order.append((config.name, cpus))
             return len(order)
 
@@ -321,7 +399,7 @@ class Run(unittest.TestCase):
                    'n=0; until [ $n = 100000 ]; do n=$((n + 1)); done\necho @@done'
             cmd = ['sh', '-c', f'printf "{output}"\n{work if "@@work" in output else ":"}\n'
                                f'exit {status}']
-            return bench.measure(config, cmd, min(os.sched_getaffinity(0)))
+            return bench.measure(config, cmd, bench.Turns(), min(os.sched_getaffinity(0)))
 
     def test_time(self):
         """what is measured is the child's own time in user space, or its thread's at work"""
@@ -348,13 +426,15 @@ class Run(unittest.TestCase):
     def test_limit(self):
         """a guest that does not end in time is killed, and its benchmark has failed"""
         # Its time is up at once. It would do its work if it were not killed.
-        timer = mock.Mock(side_effect=lambda seconds, kill: mock.Mock(start=kill))
+        timer = mock.Mock(side_effect=lambda seconds, kill, args: mock.Mock(
+            start=lambda: kill(*args)))
         guest = [sys.executable, '-c', 'import time; time.sleep(60); print("@@pmu-exit 1234 0")']
         with tempfile.TemporaryDirectory() as top, mock.patch('threading.Timer', timer), \
                 mock.patch.object(ui, 'LOGS', pathlib.Path(top)), \
                 self.assertRaisesRegex(ui.Fail, '^x: the guest did not do its work'):
-            bench.measure(bench.Config('x', arch='arm'), guest, min(os.sched_getaffinity(0)))
-        timer.assert_called_once_with(bench.LIMIT, mock.ANY)
+            bench.measure(bench.Config('x', arch='arm'), guest, bench.Turns(),
+                          min(os.sched_getaffinity(0)))
+        timer.assert_called_once_with(bench.LIMIT, mock.ANY, mock.ANY)
 
     def test_trips(self):
         """a round trip is what the guest says"""
