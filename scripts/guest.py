@@ -102,9 +102,11 @@ def elf_needs(path):
     return interpreter and interpreter[1], re.findall(r'\(NEEDED\).*\[(.+)\]', out)
 
 
-def add_program(archive, root, name):
-    """Add one program of an unpacked tree, and every library that it needs."""
-    libraries = {path.name: path.resolve() for path in root.rglob('*.so*') if path.is_file()}
+def add_program(archive, root, name, ours):
+    """Add one program of an unpacked tree, and every library that it needs; {name: file} of ours
+    take the place of others.
+    """
+    found = {path.name: path.resolve() for path in root.rglob('*.so*') if path.is_file()} | ours
     archive.add(f'/usr/bin/{name}', (root / 'usr/bin' / name).read_bytes(), 0o755)
     interpreter, todo = elf_needs(root / 'usr/bin' / name)
     done = set()
@@ -117,28 +119,43 @@ def add_program(archive, root, name):
         if soname in done:
             continue
         done.add(soname)
-        if soname not in libraries:
+        if soname not in found:
             raise ui.Fail(f'{name} needs {soname}, which no fetched package has')
-        archive.add(f'/usr/lib/{soname}', libraries[soname].read_bytes(), 0o755)
-        todo += elf_needs(libraries[soname])[1]
+        archive.add(f'/usr/lib/{soname}', found[soname].read_bytes(), 0o755)
+        todo += elf_needs(found[soname])[1]
+
+
+def compiled(arch, name, *args):
+    """Compile a program or library for the guest; its file."""
+    path = ui.BUILD / 'guest' / arch.name / 'bin' / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ui.run([f'{arch.triplet}-gcc', '-std=gnu11', '-O2', '-g', '-Wall', '-Wextra', '-Werror',
+            '-o', path, *args], f'{name}.log', f'compiling {name} of {ui.show(SOURCES)}',
+           'correct it and run it again')
+    return path
+
+
+def libraries(arch):
+    """{name: file} of those that we have our own of."""
+    name = 'libdebuginfod.so.1'
+    return {name: compiled(arch, name, '-shared', '-fPIC', '-nostdlib', f'-Wl,-soname,{name}',
+                           f'-Wl,--version-script={SOURCES}/debuginfod.map',
+                           SOURCES / 'debuginfod.c')}
 
 
 def programs(arch):
     """Compile guest/ARCH/NAME.c, or all of guest/ARCH/NAME/, statically; yields (name, file)."""
-    where, top = ui.BUILD / 'guest' / arch.name / 'bin', SOURCES / arch.name
-    where.mkdir(parents=True, exist_ok=True)
+    top = SOURCES / arch.name
     found = {f.stem: [f] for f in top.glob('*.c')}
     found |= {d.name: files for d in top.glob('*/') if (files := sorted(d.glob('*.c')))}
     for name, files in sorted(found.items()):
-        ui.run([f'{arch.triplet}-gcc', '-std=gnu11', '-O2', '-g', '-static', '-Wall', '-Wextra',
-                '-Werror', '-o', where / name, *files], f'{name}.log',
-               f'compiling {ui.show(files[0].parent)}', 'correct it and run it again')
-        yield name, where / name
+        yield name, compiled(arch, name, '-static', *files)
 
 
 def stamp(arch):
     digest = hashlib.sha256(arch.kernel.encode())
-    for path in [SOURCES / 'init', *sorted(SOURCES.glob('*.h')),
+    for path in [SOURCES / 'init', *sorted(SOURCES.glob('*.[ch]')),
+                 *sorted(SOURCES.glob('*.map')),
                  *sorted((SOURCES / arch.name).glob('**/*.[ch]')), pathlib.Path(__file__)]:
         digest.update(f'\0{path.name}\0'.encode() + path.read_bytes())
     return digest.hexdigest()
@@ -149,7 +166,9 @@ def fetch(arch, folder):
     apt, what = debian.Apt(SUITE, arch.debian), f'user space of {arch.debian}'
 
     def debs():
-        keep = [p for p in apt.closure('linux-perf', 'libc6')
+        # Less what only libdebuginfod needs, see libraries()
+        needs = apt.dependencies('linux-perf', r'(?!libdebuginfod)(lib|zlib).*')
+        keep = [p for p in apt.closure(*needs)
                 if re.match(r'lib|zlib', p) and not re.search(r'-(stdlib|minimal|common)$', p)]
         return apt.fetch('busybox-static', 'linux-perf', *keep, what=what)
     debian.once(folder / 'root', what, debs)
@@ -172,7 +191,7 @@ def build(name):
                 archive.device('dev/null', 1, 3)
                 archive.add('bin/busybox', (root / 'usr/bin/busybox').read_bytes(), 0o755)
                 archive.add('init', (SOURCES / 'init').read_bytes(), 0o755)
-                add_program(archive, root, 'perf')
+                add_program(archive, root, 'perf', libraries(arch))
                 for program, path in programs(arch):
                     archive.add(f'usr/bin/{program}', path.read_bytes(), 0o755)
                 ui.write(folder / 'initrd', archive.bytes())

@@ -139,7 +139,7 @@ class Archive(Temporary):
 class Program(Temporary):
     """add_program: a program of an unpacked tree, with the libraries that it needs."""
 
-    def collect(self, needs, links=()):
+    def collect(self, needs, links=(), ours={}):
         write(self.top, {f'usr/{n}': n for n in
                          ('bin/perf', 'lib/a/libone.so.1.2', 'lib/b/libtwo.so', 'lib64/ld.so.1',
                           'lib/unused.so')})
@@ -147,7 +147,7 @@ class Program(Temporary):
             os.symlink(target, self.top / 'usr' / name)
         archive = guest.Cpio()
         with mock.patch('guest.elf_needs', lambda path: needs.get(path.name, (None, []))):
-            guest.add_program(archive, self.top, 'perf')
+            guest.add_program(archive, self.top, 'perf', ours)
         found = [(n, c) for n, m, c, _ in parse(archive.bytes()) if not stat.S_ISDIR(m)]
         self.assertEqual(len(found), len(dict(found)), 'a name is there twice')
         return dict(found)
@@ -162,6 +162,15 @@ class Program(Temporary):
             'usr/bin/perf': b'bin/perf', 'usr/lib/libone.so.1': b'lib/a/libone.so.1.2',
             'usr/lib/libtwo.so': b'lib/b/libtwo.so', 'usr/lib/ld.so.1': b'lib64/ld.so.1',
             'usr/lib64/ld.so.1': b'/usr/lib/ld.so.1'})
+
+    def test_ours(self):
+        """a library of ours takes the place of another, whose libraries do not come along"""
+        write(self.top, {'libone': 'our own'})
+        found = self.collect({'perf': (None, ['libone.so.1.2']),
+                              'libone.so.1.2': (None, ['libtwo.so'])},
+                             ours={'libone.so.1.2': self.top / 'libone'})
+        self.assertEqual(found, {'usr/bin/perf': b'bin/perf',
+                                 'usr/lib/libone.so.1.2': b'our own'})
 
     def test_interpreter(self):
         """an interpreter in /lib needs no link to the place of all libraries: it is there"""
@@ -238,6 +247,7 @@ class Initrd(Temporary):
         arch = kernels.Arch('x', 'x', 'kernel', 'x', ())
         with mock.patch.multiple(ui, BUILD=self.top, LOGS=self.top / 'logs'), \
                 mock.patch.dict(guest.ARCHES, x=arch), \
+                mock.patch('guest.libraries', lambda arch: {}), \
                 mock.patch('guest.programs', lambda arch: [('tool', self.top / 'tool')]), \
                 mock.patch('guest.elf_needs', lambda path: (None, [])):
             write(self.top, {'tool': 'tool'})
