@@ -87,13 +87,14 @@ class Events(unittest.TestCase):
         self.assertEqual(len(units), 41)
 
     def test_power10(self):
-        """all nest events of POWER10, links of each kind in turn; 4 chips, 5003 MiB, 64K pages"""
+        """all nest events of POWER10, links of each kind in turn; 64K pages; 4 chips, 5003 MiB"""
         # pb, mcs0-3, pec0-1; then phb0-5, ocmb0-15 and nx
         others = 0b11111000011 << 53 | ((1 << 23) - 1) << 6
         found = {}
         for name, kind, machine in (
-                ('xlink', 5, {}), ('alink', 6, {'memory': '3001M'}),
-                ('otl', 7, {'memory': '5003M', 'chips': 4, 'release': 'bookworm',
+                # The kernel with 64K pages begins with 30 s on more CPUs than the host has.
+                ('xlink', 5, {'release': 'bookworm'}), ('alink', 6, {'memory': '3001M'}),
+                ('otl', 7, {'memory': '5003M', 'chips': 4,
                             'smp': '4,sockets=4,cores=1,threads=1'})):
             units, _ = self.check('powernv10', others | link_vector([kind] * 8), **machine)
             found[name] = {u for u in units if re.match('[xa]link|otl', u)}
