@@ -16,6 +16,8 @@
 #define MSR_KERNEL_GS_BASE  0xc0000102
 #define TD_READS            64
 #define TD_LINES            100         /* as in topdown.c */
+#define TD_FP_TIMES         2000        /* as in topdown.c */
+#define TD_FP_INSNS         64          /* as in topdown.c */
 #define TD_MISSED           100         /* even; as in topdown.c */
 /* Of the loops that show one category */
 #define TURNS               5000
@@ -316,6 +318,26 @@ BLOCK fp_avx
     vpermilps $1, %ymm1, %ymm0
     vcmpltpd %ymm2, %ymm1, %ymm0
     END_BLOCK
+
+/* As many operations of a kind as there can be in so many instructions */
+.macro MANY name, insn, regs:vararg
+BLOCK \name
+    mov     $TD_FP_TIMES, %ecx
+1:
+    .rept   TD_FP_INSNS
+    \insn \regs
+    .endr
+    dec     %ecx
+    jnz     1b
+    END_BLOCK
+.endm
+
+MANY fp_many_sd, vfmadd132sd, %xmm2, %xmm1, %xmm0
+MANY fp_many_ss, vfmadd132ss, %xmm2, %xmm1, %xmm0
+MANY fp_many_128_pd, vfmadd132pd, %xmm2, %xmm1, %xmm0
+MANY fp_many_128_ps, vfmadd132ps, %xmm2, %xmm1, %xmm0
+MANY fp_many_256_pd, vfmadd132pd, %ymm2, %ymm1, %ymm0
+MANY fp_many_256_ps, vfmadd132ps, %ymm2, %ymm1, %ymm0
 
 BLOCK cpuid
     .rept   4

@@ -19,7 +19,9 @@
     X(mispredicted) X(same_history) X(random_branches) X(pointer_chase)     \
     X(divide_chain) X(straight_code) X(simple_loop) X(lines) X(stack)       \
     X(stack_operands) X(stack_array) X(returns) X(deep_returns)             \
-    X(same_target) X(other_target) X(fp) X(fp_avx)
+    X(same_target) X(other_target) X(fp) X(fp_avx) X(fp_many_sd)            \
+    X(fp_many_ss) X(fp_many_128_pd) X(fp_many_128_ps) X(fp_many_256_pd)     \
+    X(fp_many_256_ps)
 
 /* For run_user() */
 #define TOPDOWN_BODIES(X)                                                   \
