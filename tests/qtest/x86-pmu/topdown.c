@@ -2423,7 +2423,8 @@ static void case_td_fp(void)
         start(0);
         program(0, 0xc7 | 0x100 << i | EVTSEL_OS);
         many[i].run();
-        check("operations", i, rdmsr(MSR_PMC(0)), TD_FP_TIMES * TD_FP_INSNS * 2);
+        check("operations", i, rdmsr(MSR_PMC(0)),
+              TD_FP_TIMES * TD_FP_INSNS * 2);
     }
     enable_vectors(false);
     context("");
