@@ -195,6 +195,7 @@ def pairs(*configs):
         done = threading.Event()
         pool = stack.enter_context(
             concurrent.futures.ThreadPoolExecutor(len(turns) + (1 if trips else len(jobs))))
+        stack.callback(done.set)        # before the pool waits for its threads
         for shared in turns.values():
             pool.submit(shared.give, done)
         found = {(which, n): pool.submit(measure, which, cmd, mine, *on)
@@ -208,7 +209,6 @@ def pairs(*configs):
                 for shared in turns.values():
                     shared.kill()
                 time.sleep(0.1)
-            done.set()
 
 
 def median_ratio(found, what='seconds'):

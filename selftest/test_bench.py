@@ -306,7 +306,9 @@ class Run(unittest.TestCase):
         def see(times):
             """Return when each was the only one that runs in so many turns."""
             seen, last = collections.Counter(), None
-            while min(seen[child] for child in guests) < times:
+            for _ in range(10000):
+                if min(seen[child] for child in guests) >= times:
+                    return
                 with turns.lock:
                     found = [child for child in guests if not stopped(child)]
                 if len(found) == 1 and found[0] is not last:
@@ -314,6 +316,7 @@ class Run(unittest.TestCase):
                     seen[last] += 1
                 overlaps[len(found)] += 1
                 time.sleep(0.002)
+            self.fail(f'turns of each guest: {[seen[child] for child in guests]}')
 
         turns, done, overlaps = bench.Turns(), threading.Event(), collections.Counter()
         guests = [guest() for _ in range(3)]
@@ -325,8 +328,6 @@ class Run(unittest.TestCase):
         self.assertGreater(overlaps[1], 5 * (overlaps[2] + overlaps[3]))
         gone = guests.pop()
         turns.remove(gone)
-        while stopped(gone):
-            time.sleep(0.002)
         see(2)
         self.assertFalse(stopped(gone))
 
