@@ -139,7 +139,8 @@ class Messages(threading.Thread):
     def run(self):
         for line in self.pipe:
             text = line.decode(errors='replace').rstrip()
-            self.log.write(f'qemu: {text}\n')
+            with contextlib.suppress(OSError):      # a full disk: QEMU must not wait for us
+                self.log.write(f'qemu: {text}\n')
             if text and not NOISE.search(text):
                 with self.lock:
                     self.held.append(text)
@@ -226,8 +227,8 @@ def started(opt, interactive=False, **kw):
                            signal.signal(signal.SIGINT, signal.SIG_IGN))
         # The kernel ends it if we are killed.
         with subprocess.Popen(['setpriv', '--pdeathsig', 'KILL', *cmd], stderr=subprocess.PIPE,
-                              pass_fds=[listener.fileno()], env={**qemu.HEAP, **os.environ},
-                              **kw) as child:
+                              pass_fds=[listener.fileno(), *given.fds],
+                              env={**qemu.HEAP, **os.environ}, **kw) as child:
             messages = Messages(child.stderr, log)
             try:
                 yield child, messages, log, given

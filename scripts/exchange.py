@@ -10,7 +10,6 @@ import pathlib
 import shlex
 import socket
 import subprocess
-import tempfile
 import time
 
 import debian
@@ -53,7 +52,7 @@ class Exchange:
         self.opt, self.scratch = opt, pathlib.Path(scratch)
         self.args, self.files, self.machine = [], {}, ''
         self.setup, self.slots = [], 0
-        self.sockets = None     # the folder of those of virtiofsd
+        self.fds = []           # files that QEMU inherits
         self.kept = None        # the Snapshot, if there is to be one
         self.modules = kernels.Modules(kernel, guest.ARCHES[opt.arch])
         for name in opt.modprobe:
@@ -110,16 +109,15 @@ class Exchange:
             self.modules.add('9p', required=False)
             how = '9p -o trans=virtio,version=9p2000.L'
         else:
-            # Sockets' paths must be short, and have no comma.
-            self.sockets = tempfile.TemporaryDirectory(prefix='pmu-', dir='/tmp')
+            self.fds.append(os.open(self.scratch, os.O_PATH))
             self.machine = ',memory-backend=pmu-ram'
             size = self.opt.memory.partition(',')[0].removeprefix('size=')
             size += 'M' * size.isdecimal()          # as -m takes it; here it would be bytes
             self.args += ['-object', f'memory-backend-memfd,id=pmu-ram,share=on,size={size}']
             how = 'virtiofs'
         for n, (target, source) in enumerate(self.opt.shares.items()):
-            if self.sockets:
-                self.args += ['-chardev', f'socket,id=share{n},path={self.sockets.name}/{n}']
+            if self.fds:
+                self.args += ['-chardev', f'socket,id=share{n},path={self.socket_path(n)}']
                 self.device(f'vhost-user-fs-pci,chardev=share{n},tag=share{n}', 'virtiofs')
             else:
                 self.args += ['-fsdev', f'local,id=share{n},security_model=none,path='
@@ -127,6 +125,10 @@ class Exchange:
                 self.device(f'virtio-9p-pci,fsdev=share{n},mount_tag=share{n}', '9pnet_virtio')
             at = shlex.quote(target)
             self.setup.append(f'mkdir -p {at} && mount -t {how} share{n} {at} || exit 1\n')
+
+    def socket_path(self, n):
+        """A virtiofsd's, for those who inherit the folder: paths of sockets must be short."""
+        return f'/proc/self/fd/{self.fds[0]}/share{n}'
 
     def _net(self, kernel):
         forward, top = '', str(kernels.tree(kernel, self.modules.arch))
@@ -155,19 +157,19 @@ class Exchange:
     def running(self):
         """The servers of shared folders, for as long as QEMU runs."""
         with contextlib.ExitStack() as stack:
-            if self.sockets:
-                stack.enter_context(self.sockets)
-            for n, source in enumerate(self.opt.shares.values() if self.sockets else ()):
-                path = pathlib.Path(self.sockets.name, str(n))
+            for fd in self.fds:
+                stack.callback(os.close, fd)
+            for n, source in enumerate(self.opt.shares.values() if self.fds else ()):
                 log = stack.enter_context(
                     open(ui.LOGS / f'virtiofsd-{self.opt.guest}-{n}.log', 'w'))
                 child = stack.enter_context(subprocess.Popen(
-                    [virtiofsd(), '--socket-path', path, '--shared-dir', source,
-                     '--sandbox', 'none'], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                    ['setpriv', '--pdeathsig', 'TERM', virtiofsd(), '--socket-path',
+                     self.socket_path(n), '--shared-dir', source, '--sandbox', 'none'],
+                    pass_fds=self.fds, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                     start_new_session=True))
                 stack.callback(ui.stop, child)
                 deadline = time.monotonic() + 30
-                while not path.exists():
+                while not os.path.exists(self.socket_path(n)):
                     if child.poll() is not None or time.monotonic() > deadline:
                         raise ui.Fail(f'sharing {source} failed', log=ui.LOGS / log.name)
                     time.sleep(0.02)

@@ -379,6 +379,16 @@ class Messages(unittest.TestCase):
             found = list(boot.Console(child, log, functional.LATE))
         self.assertEqual(found, [b'one', b'two', b'three'])
 
+    def test_full_disk(self):
+        """messages of QEMU are read to their end, and shown, when the log's disk is full"""
+        with open('/dev/full', 'w', buffering=1) as log, subprocess.Popen(
+                ['sh', '-c', 'seq 30000'], stdout=subprocess.PIPE) as child:
+            messages = boot.Messages(child.stdout, log)
+            self.assertEqual(child.wait(60), 0)
+            self.assertEqual(messages.reason(), '30000')
+            with self.assertRaises(OSError):
+                log.close()
+
 
 class Inside(unittest.TestCase):
     """Parts of a boot that need no QEMU."""
@@ -565,7 +575,7 @@ class Inside(unittest.TestCase):
         """shared memory has the size that -m takes; each folder has a device, and is mounted"""
         for memory, size in ('2G', '2G'), ('1500', '1500M'), ('size=3G,slots=2', '3G'):
             given = self.exchange(memory=memory, shares={'/a b': '/host/1', '/c': '/host/2'})
-            self.addCleanup(given.sockets.cleanup)
+            self.addCleanup(os.close, given.fds[0])
             self.assertEqual(given.machine, ',memory-backend=pmu-ram')
             self.assertIn(f'memory-backend-memfd,id=pmu-ram,share=on,size={size}', given.args)
             self.assertEqual([arg for arg in given.args if arg.startswith('vhost-user-fs-pci')], [
@@ -574,27 +584,31 @@ class Inside(unittest.TestCase):
                 f'mkdir -p {at} && mount -t virtiofs share{n} {at} || exit 1\n'
                 for n, at in enumerate(("'/a b'", '/c'))))
         given = self.exchange('power', shares={'/c': '/a,b'}, net=True)
-        self.assertEqual((given.sockets, given.machine), (None, ''))
+        self.assertEqual((given.fds, given.machine), ([], ''))
         self.assertIn('local,id=share0,security_model=none,path=/a,,b', given.args)
         self.assertIn('virtio-9p-pci,fsdev=share0,mount_tag=share0,bus=pcie.0', given.args)
         self.assertIn('virtio-net-pci,netdev=net,romfile=,bus=pcie.1', given.args)
 
     def test_sockets(self):
         """sockets of shared folders have short, plain names; each guest has logs of its own"""
-        (odd := self.top / ('a,' * 60)).mkdir()
         write(self.top, {'server': '#!/bin/sh\necho "$4" >&2; : > "$2"; exec sleep 1000\n'})
         (self.top / 'server').chmod(0o755)
-        with mock.patch('tempfile.tempdir', str(odd)), \
-                mock.patch('exchange.virtiofsd', lambda: self.top / 'server'):
+        (odd := self.top / ('a,' * 60)).mkdir()
+        kernel = kernels.Kernel(self.top / 'kernel', self.top / 'none')
+        with mock.patch('exchange.virtiofsd', lambda: self.top / 'server'):
             for name in 'x86', 'x86-2':
-                given = self.exchange(shares={'/a': f'/of {name}'})
+                opt = boot.Options('x86', shares={'/a': f'/of {name}'})
+                given = exchange.Exchange(opt, kernel, odd)
                 given.opt.guest = name
-                self.assertLess(len(given.sockets.name), 50)
-                self.assertNotIn(',', given.sockets.name)
+                [socket] = [arg for arg in given.args if arg.startswith('socket,')]
+                path = socket.removeprefix('socket,id=share0,path=')
+                self.assertLess(len(path), 50)
+                self.assertNotIn(',', path)
                 with given.running():
-                    pass
+                    self.assertTrue(os.path.samefile(path, odd / 'share0'))
                 self.assertEqual((self.top / f'virtiofsd-{name}-0.log').read_text(),
                                  f'/of {name}\n')
+                (odd / 'share0').unlink()
 
     def test_no_driver(self):
         """a guest without a network driver says so, and where modules are looked for"""
