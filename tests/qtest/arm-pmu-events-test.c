@@ -917,6 +917,55 @@ static void test_overflow(const void *args)
 }
 
 /*
+ * Counters of cycles overflow in time, wherever they start, while a loop runs
+ * that nothing interrupts: with 32 bits, and not with 64 (PMCR.LC and LP).
+ */
+static void test_overflow_cycles(void)
+{
+    static const uint64_t starts[] = {
+        0, 1, 0x7fff0000, 0x7fffffff, 0x80000000, 0x80000001, 0xffff0000
+    };
+    static const uint32_t loop[] = {
+        0x12800014,     /* mov     w20, #-1 */
+        INSN_COUNT_ON,
+        0xf1000400,     /* 1: subs x0, x0, #1 */
+        0x54ffffe1,     /* b.ne    1b */
+        0xd53b9c60,     /* mrs     x0, pmovsclr_el0 */
+        INSN_COUNT_OFF,
+        INSN_RET,
+    };
+    enum { TURN = 2 << 10, ENOUGH = 1 << 20 };  /* ns, which are cycles */
+    const uint64_t both = 1U << 31 | 2;
+    Pmcu p = events_init("-accel tcg -icount shift=10,sleep=off");
+    g_autofree char *cpu = pmcu_find_device(p.qts, "max-arm-cpu", 0);
+
+    qtest_irq_intercept_out_named(p.qts, cpu, "pmu-interrupt");
+    guest_write(&p, 0, PMINTENSET_EL1, both);
+    guest_write(&p, 0, PMEVTYPER_EL0(1), EV_CPU_CYCLES);
+    for (int wide = 0; wide < 2; wide++) {
+        guest_write(&p, 0, PMCR_EL0,
+                    PMCR_E | (wide ? PMCR_LC | PMCR_LP : 0));
+        for (int i = 0; i < 2 * ARRAY_SIZE(starts); i++) {
+            bool over = i & 1;
+            uint64_t start = starts[i / 2], left = (1ULL << 32) - start;
+            /* The loop ends half way to the overflow, or after it. */
+            uint64_t time = over ? left + ENOUGH : left / 2;
+
+            guest_write(&p, 0, PMEVCNTR_EL0(1), start);
+            guest_write(&p, 0, PMCCNTR_EL0, start);
+            guest_write(&p, 0, PMOVSCLR_EL0, both);
+            g_assert_false(qtest_get_irq(p.qts, 0));
+            g_test_message("0x%" PRIx64 ", wide %d, over %d", start, wide, over);
+            g_assert_cmphex(guest_call(&p, 0, time / TURN + 1, loop,
+                                       ARRAY_SIZE(loop)), ==,
+                            over && !wide ? both : 0);
+            g_assert_cmpint(qtest_get_irq(p.qts, 0), ==, over && !wide);
+        }
+    }
+    qtest_quit(p.qts);
+}
+
+/*
  * A call of the firmware that QEMU is: the instruction after it reads the flag
  * of an overflow, and the interrupt is there.
  */
@@ -1074,11 +1123,18 @@ static void test_el2_prohibited(void)
 
 /*
  * The same at EL3, which is Secure: MDCR_EL3.SPME lets event counters count
- * there, and PMCCNTR with DP; SCCD stops PMCCNTR. (Arm ARM, MDCR_EL3)
+ * there, and PMCCNTR with DP; SCCD stops PMCCNTR. With EL2, too: PMCR.E is for
+ * the counters below MDCR_EL2.HPMN, and HPME for the others, also in a state
+ * where EL2 is disabled. A counter counts at EL3 if M is what P is, whatever
+ * the width of EL1 is. (Arm ARM, MDCR_EL3, MDCR_EL2 and PMEVTYPER<n>_EL0)
  */
-static void test_el3_prohibited(void)
+static void test_el3_prohibited(const void *machine)
 {
-    enum { SPME = 1 << 17, SCCD = 1 << 23, DP = 0x20, INSTS = 3 };
+    enum { SPME = 1 << 17, SCCD = 1 << 23, DP = 0x20, INSTS = 3, HPMN = 4,
+           HPME = 1 << 7 };
+    /* SCR_EL3: the levels below are not Secure, and they are AArch64 */
+    enum { NS = 1 << 0, RW = 1 << 10 };
+    static const uint64_t states[] = { 0, NS, RW, NS | RW };
     static const struct {
         uint64_t pmcr, mdcr;
         bool insts, cycles;
@@ -1089,6 +1145,13 @@ static void test_el3_prohibited(void)
         { DP, SPME, true, true },
         { 0, SPME | SCCD, true, false },
     };
+    static const struct {
+        uint32_t filter;
+        bool counts;
+    } filters[] = {
+        { 0, true }, { FILTER_P, false }, { FILTER_M, false },
+        { FILTER_P | FILTER_M, true },
+    };
     static const uint32_t code[] = {
         0x12800014,     /* mov     w20, #-1 */
         INSN_COUNT_ON,
@@ -1097,19 +1160,37 @@ static void test_el3_prohibited(void)
         INSN_COUNT_OFF,
         INSN_RET,
     };
-    Pmcu p = events_init("-accel tcg -icount shift=0,sleep=off -M secure=on");
+    g_autofree char *args = g_strdup_printf(
+        "-accel tcg -icount shift=0,sleep=off -M %s", (const char *)machine);
+    const bool el2 = strstr(machine, "virtualization=on");
+    Pmcu p = events_init(args);
+    const uint64_t scr = guest_read(&p, 0, SCR_EL3);
 
-    guest_write(&p, 0, PMEVTYPER_EL0(0), INST_RETIRED);
-    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
-        guest_write(&p, 0, PMCR_EL0, PMCR_E | PMCR_LC | cases[i].pmcr);
-        guest_write(&p, 0, MDCR_EL3, cases[i].mdcr);
-        guest_write(&p, 0, PMEVCNTR_EL0(0), 0);
-        guest_write(&p, 0, PMCCNTR_EL0, 0);
-        guest_call(&p, 0, 0, code, ARRAY_SIZE(code));
-        g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(0)), ==,
-                        cases[i].insts * INSTS);
-        g_assert_cmpint(guest_read(&p, 0, PMCCNTR_EL0), ==,
-                        cases[i].cycles * INSTS);
+    for (int s = 0; s < ARRAY_SIZE(states); s++) {
+        guest_write(&p, 0, SCR_EL3, (scr & ~(uint64_t)(NS | RW)) | states[s]);
+        for (int i = 0; i < ARRAY_SIZE(cases) * ARRAY_SIZE(filters); i++) {
+            int c = i % ARRAY_SIZE(cases), f = i / ARRAY_SIZE(cases);
+            uint64_t insts = cases[c].insts * filters[f].counts * INSTS;
+
+            guest_write(&p, 0, PMCR_EL0, PMCR_E | PMCR_LC | cases[c].pmcr);
+            guest_write(&p, 0, MDCR_EL3, cases[c].mdcr);
+            if (el2) {
+                guest_write(&p, 0, MDCR_EL2, HPMN | (i & 1 ? HPME : 0));
+            }
+            guest_write(&p, 0, PMEVTYPER_EL0(0),
+                        INST_RETIRED | filters[f].filter);
+            guest_write(&p, 0, PMEVTYPER_EL0(HPMN),
+                        INST_RETIRED | filters[f].filter);
+            guest_write(&p, 0, PMEVCNTR_EL0(0), 0);
+            guest_write(&p, 0, PMEVCNTR_EL0(HPMN), 0);
+            guest_write(&p, 0, PMCCNTR_EL0, 0);
+            guest_call(&p, 0, 0, code, ARRAY_SIZE(code));
+            g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(0)), ==, insts);
+            g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(HPMN)), ==,
+                            el2 && !(i & 1) ? 0 : insts);
+            g_assert_cmpint(guest_read(&p, 0, PMCCNTR_EL0), ==,
+                            cases[c].cycles * INSTS);
+        }
     }
     qtest_quit(p.qts);
 }
@@ -1997,6 +2078,43 @@ static void test_query_enable(void)
     qtest_quit(p.qts);
 }
 
+/*
+ * The interrupt of a counter that has overflowed follows PMCR.E, or from
+ * MDCR_EL2.HPMN on HPME, at once. (Arm ARM, MDCR_EL2.HPME)
+ */
+static void test_interrupt_enable(void)
+{
+    enum { HPMN = 4, MDCR_HPME = 1 << 7 };
+    static const unsigned counters[] = { HPMN - 1, HPMN, 31 };
+    Pmcu p = events_init("-accel tcg -M virtualization=on");
+    g_autofree char *cpu = pmcu_find_device(p.qts, "max-arm-cpu", 0);
+
+    qtest_irq_intercept_out_named(p.qts, cpu, "pmu-interrupt");
+    for (int i = 0; i < ARRAY_SIZE(counters); i++) {
+        const uint32_t bit = 1U << counters[i];
+        const bool el2 = counters[i] == HPMN;
+
+        guest_write(&p, 0, PMCR_EL0, 0);
+        guest_write(&p, 0, MDCR_EL2, HPMN);
+        guest_write(&p, 0, PMOVSSET_EL0, bit);
+        guest_write(&p, 0, PMINTENSET_EL1, bit);
+        g_assert_false(qtest_get_irq(p.qts, 0));
+        guest_write(&p, 0, PMCR_EL0, PMCR_E);
+        g_assert_cmpint(qtest_get_irq(p.qts, 0), ==, !el2);
+        guest_write(&p, 0, MDCR_EL2, HPMN | MDCR_HPME);
+        g_assert_true(qtest_get_irq(p.qts, 0));
+        guest_write(&p, 0, PMCR_EL0, 0);
+        g_assert_cmpint(qtest_get_irq(p.qts, 0), ==, el2);
+        /* Now HPMN - 1 is a counter of EL2. */
+        guest_write(&p, 0, MDCR_EL2, (HPMN - 1) | MDCR_HPME);
+        g_assert_cmpint(qtest_get_irq(p.qts, 0), ==, counters[i] != 31);
+        guest_write(&p, 0, PMINTENCLR_EL1, bit);
+        g_assert_false(qtest_get_irq(p.qts, 0));
+        guest_write(&p, 0, PMOVSCLR_EL0, bit);
+    }
+    qtest_quit(p.qts);
+}
+
 /* With record/replay, the vCPU needs a lock that monitor commands hold. */
 static void test_query_record(void)
 {
@@ -2104,7 +2222,10 @@ int main(int argc, char **argv)
     qtest_add_func("arm-pmu-events/filter", test_filter);
     qtest_add_func("arm-pmu-events/filter-el3", test_filter_el3);
     qtest_add_func("arm-pmu-events/el2-prohibited", test_el2_prohibited);
-    qtest_add_func("arm-pmu-events/el3-prohibited", test_el3_prohibited);
+    qtest_add_data_func("arm-pmu-events/el3-prohibited/el1", "secure=on",
+                        test_el3_prohibited);
+    qtest_add_data_func("arm-pmu-events/el3-prohibited/el2",
+                        "secure=on,virtualization=on", test_el3_prohibited);
     qtest_add_func("arm-pmu-events/el2-long", test_el2_long);
     qtest_add_func("arm-pmu-events/a32-registers", test_a32_registers);
     qtest_add_func("arm-pmu-events/traps", test_traps);
@@ -2113,6 +2234,8 @@ int main(int argc, char **argv)
     qtest_add_func("arm-pmu-events/guarded-page", test_guarded_page);
     qtest_add_func("arm-pmu-events/semihosting", test_semihosting);
     qtest_add_func("arm-pmu-events/overflow-psci", test_overflow_psci);
+    qtest_add_func("arm-pmu-events/overflow-cycles", test_overflow_cycles);
+    qtest_add_func("arm-pmu-events/interrupt-enable", test_interrupt_enable);
     qtest_add_data_func("arm-pmu-events/pmceid/max", "max", test_pmceid);
     qtest_add_data_func("arm-pmu-events/pmceid/a64fx", "a64fx", test_pmceid);
     qtest_add_data_func("arm-pmu-events/pmceid/cortex-a57", "cortex-a57",

@@ -106,6 +106,20 @@ typedef struct ARMPmuCount {
     uint64_t exceptions[PMU_EXCEPTIONS];
 } ARMPmuCount;
 
+/**
+ * ARMPmuState: state of the PMU that a CPU reset clears, in CPUARMState
+ * @ext_started: an external agent uses counters, see pmu-ext.c
+ * @op_cycles: cycles at which a pmu_op_start() under way takes all counters, or
+ *             0. Not migrated: never under way then
+ */
+typedef struct ARMPmuState {
+    bool ext_started;
+    uint64_t op_cycles;
+} ARMPmuState;
+
+/* Number of event counters that the current exception level can access */
+uint32_t pmu_visible_counters(CPUArchState *env);
+
 /*
  * Count the exception in cs->exception_index, which the CPU is about to take,
  * and a return from an exception. Call these before pmu_op_start(); the first

@@ -69,10 +69,6 @@ static void pmu_ext_write_pmcr(CPUARMState *env, uint32_t value)
         pmu_op_start(env);
         env->cp15.c9_pmcr = value;
         pmu_op_finish(env);
-        if (env->cp15.c9_pminten & env->cp15.c9_pmovsr) {
-            /* PMCR.E gates the interrupt. */
-            pmu_update_irq(env);
-        }
     }
 }
 
@@ -136,7 +132,7 @@ bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now)
     }
     pmu_insn_update(env);
 
-    env->pmu_ext_started = true;
+    env->pmu_state.ext_started = true;
     return true;
 }
 
@@ -172,10 +168,10 @@ bool arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now,
 
     g_assert(bql_locked());
 
-    if (!env->pmu_ext_started) {
+    if (!env->pmu_state.ext_started) {
         return false;
     }
-    env->pmu_ext_started = false;
+    env->pmu_state.ext_started = false;
 
     memset(sample, 0, sizeof(*sample));
     for (i = cfg->first; i < end; i++) {
@@ -230,7 +226,7 @@ static bool pmu_ext_needed(void *opaque)
 {
     ARMCPU *cpu = opaque;
 
-    return cpu->env.pmu_ext_started;
+    return cpu->env.pmu_state.ext_started;
 }
 
 const VMStateDescription vmstate_arm_pmu_ext = {
@@ -239,7 +235,7 @@ const VMStateDescription vmstate_arm_pmu_ext = {
     .minimum_version_id = 1,
     .needed = pmu_ext_needed,
     .fields = (const VMStateField[]) {
-        VMSTATE_BOOL(env.pmu_ext_started, ARMCPU),
+        VMSTATE_BOOL(env.pmu_state.ext_started, ARMCPU),
         VMSTATE_END_OF_LIST()
     }
 };

@@ -24,7 +24,29 @@
 #include "internals.h"
 #include "pmu-internal.h"
 
-/* Number of event counters that the current exception level can access */
+uint64_t pmu_globally_enabled(CPUARMState *env)
+{
+    uint64_t all = BIT_ULL(31) | MAKE_64BIT_MASK(0, pmu_num_counters(env));
+    uint64_t el2 = 0, enabled;
+
+    if (arm_feature(env, ARM_FEATURE_EL2)) {
+        /* Also while EL2 is disabled: not arm_mdcr_el2_eff() */
+        el2 = MAKE_64BIT_MASK(0, 31) << (env->cp15.mdcr_el2 & MDCR_HPMN);
+        el2 &= MAKE_64BIT_MASK(0, 31);
+    }
+    enabled = env->cp15.c9_pmcr & PMCRE ? ~el2 : 0;
+    if (env->cp15.mdcr_el2 & MDCR_HPME) {
+        enabled |= el2;
+    }
+    return all & enabled;
+}
+
+bool pmu_enabled_overflow(CPUARMState *env)
+{
+    return env->cp15.c9_pmovsr & env->cp15.c9_pminten &
+           pmu_globally_enabled(env);
+}
+
 uint32_t pmu_visible_counters(CPUARMState *env)
 {
     uint32_t n = pmu_num_counters(env);

@@ -46,25 +46,13 @@ static const char *pmu_info_event(uint16_t number)
     }
 }
 
-/* Do PMCR.E, or MDCR_EL2.HPME for the counters of EL2, let it count? */
-static bool pmu_info_all_enabled(CPUARMState *env, unsigned counter)
-{
-    uint64_t mdcr = arm_mdcr_el2_eff(env);
-
-    if (arm_feature(env, ARM_FEATURE_EL2) && counter != PMU_INFO_CYCLES &&
-        counter >= (mdcr & MDCR_HPMN)) {
-        return mdcr & MDCR_HPME;
-    }
-    return env->cp15.c9_pmcr & PMCRE;
-}
-
 static PmuCounterState pmu_info_state(CPUARMState *env, unsigned counter,
                                       uint16_t event)
 {
     if (!(env->cp15.c9_pmcnten & BIT_ULL(counter))) {
         return PMU_COUNTER_STATE_DISABLED;
     }
-    if (!pmu_info_all_enabled(env, counter)) {
+    if (!(pmu_globally_enabled(env) & BIT_ULL(counter))) {
         return PMU_COUNTER_STATE_GLOBAL_DISABLED;
     }
     if (counter != PMU_INFO_CYCLES && !event_supported(event)) {

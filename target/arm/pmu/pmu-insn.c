@@ -320,6 +320,10 @@ void pmu_insn_update(CPUARMState *env)
     uint64_t count = 0;
     bool own = pmu_insn_is_own(cs);
 
+    if (env->cp15.c9_pmovsr & env->cp15.c9_pminten) {
+        /* What else the interrupt depends on may have changed. */
+        pmu_update_irq(env);
+    }
     if (!insn_count_available() ||
         (!arm_feature(env, ARM_FEATURE_PMU) && !c->insns.wanted)) {
         return;

@@ -34,8 +34,31 @@ void pmccntr_op_finish(CPUARMState *env);
 void pmevcntr_op_start(CPUARMState *env, uint8_t counter);
 void pmevcntr_op_finish(CPUARMState *env, uint8_t counter);
 
-/* Recompute the PMU interrupt after a change of PMOVS, PMINTEN or PMCR.E. */
+/*
+ * Recompute the PMU interrupt after a change of PMOVS or PMINTEN. After one of
+ * PMCR.E, MDCR_EL2.HPME and HPMN, pmu_op_finish() does it.
+ */
 void pmu_update_irq(CPUARMState *env);
+
+/*
+ * The counters that PMCR.E or, from MDCR_EL2.HPMN on, HPME lets count and
+ * interrupt: a mask in which PMCCNTR is bit 31. (Arm ARM, MDCR_EL2.HPME)
+ */
+uint64_t pmu_globally_enabled(CPUARMState *env);
+
+/* Has one of them overflowed, whose interrupt is enabled? */
+bool pmu_enabled_overflow(CPUARMState *env);
+
+/*
+ * In how many counts does the top bit of a counter change, of 64 bits if @wide
+ * and else of 32? @left is the number until it overflows, of which only these
+ * bits count. pmevcntr_op_start() sees an overflow when the top bit goes from 1
+ * to 0, and so must be called while it is 1.
+ */
+static inline uint64_t pmu_until_top_bit(uint64_t left, bool wide)
+{
+    return ((left - 1) & (wide ? INT64_MAX : INT32_MAX)) + 1;
+}
 
 /* Change what reads of PMU registers return, after all have been defined. */
 void pmu_adapt_regs(ARMCPU *cpu);
@@ -135,11 +158,12 @@ uint64_t pmu_topdown_value(const ARMPmuSlots *s, ARMPmuInsnEvent event,
 unsigned pmu_topdown_most(const ARMPmuSlots *s, ARMPmuInsnEvent event);
 
 /*
- * Start or stop counting instructions, as the enabled counters need it. Call
- * this after op_finish when counters have been reprogrammed, enabled, disabled,
- * or written. On the vCPU's own thread, the change takes effect with the next
- * instruction. If another thread calls this while the vCPU executes code, the
- * change takes effect when the vCPU leaves its current block.
+ * Start or stop counting instructions, as the enabled counters need it, and
+ * update the interrupt if an overflow is pending. Call this after op_finish when
+ * counters have been reprogrammed, enabled, disabled, or written. On the vCPU's
+ * own thread, the change takes effect with the next instruction. If another
+ * thread calls this while the vCPU executes code, the change takes effect when
+ * the vCPU leaves its current block.
  */
 #ifdef CONFIG_USER_ONLY
 static inline void pmu_insn_update(CPUARMState *env)
