@@ -21,11 +21,15 @@ DEVICES = {             # tests by their names; those of what devices share belo
 
 
 def selected(suites, tests, device=None):
-    """Yield (suite, name, build targets) of these suites and tests (default: all)."""
+    """Yield (suite, name, build targets) of these suites and tests.
+
+    Without suites: of all suites, but tests of ON_REQUEST only if they are named.
+    """
     for test in json.loads((ui.BUILD / 'meson-info' / 'intro-tests.json').read_text()):
         suite = test['suite'][0].split(':')[-1]
-        if (suite in suites or not suites and suite not in ON_REQUEST) and \
-                (not tests or test['name'] in tests) and \
+        named = test['name'] in tests
+        if (suite in suites or not suites and (named or suite not in ON_REQUEST)) and \
+                (named or not tests) and \
                 (not device or re.search(DEVICES[device], test['name'])):
             yield suite, test['name'], [d.split('@')[0] for d in test['depends']]
 

@@ -322,6 +322,8 @@ class Packages(unittest.TestCase):
                            (('test', '--nope'), {'python3-matplotlib'}),
                            (('test', '--nope', '--coverage'), {'python3-matplotlib', 'gcovr'}),
                            (('test', '--nope', 'browser'), {'python3-matplotlib', 'chromium'}),
+                           (('test', '--nope', 'report_browser'),
+                            {'python3-matplotlib', 'chromium'}),
                            (('test', '--nope', 'lava'), {'python3-matplotlib', 'lava-dispatcher'}),
                            (('boot', 'browser', 'lava'), set()),
                            (('fuzz', '--nope'), {'clang', 'libclang-rt-dev', 'llvm', 'g++'})):

@@ -326,18 +326,23 @@ class Status(unittest.TestCase):
         """suites, a device and names choose tests, -k goes to each; none at all is a mistake"""
         tests = [(name, '1..1/ok 1 - ' + name, suite, 30) for name, suite in
                  (('x86_a', 'unit'), ('pmcu_a', 'unit'), ('x86_b', 'qtest'), ('power', 'qtest'),
-                  ('insn-count', 'qtest'))]                     # of all devices
+                  ('insn-count', 'qtest'),                      # of all devices
+                  ('report_browser', 'browser'))]               # only on request
         for args, names in (((), 'x86_a pmcu_a x86_b power insn-count'),
                             (('--device', 'x86'), 'x86_a x86_b insn-count'),
                             (('--device', 'imc'), 'power insn-count'),
                             (('--device', 'pmcu'), 'pmcu_a insn-count'),
                             (('--suite', 'unit'), 'x86_a pmcu_a'),
                             (('--suite', 'qtest', '--device', 'x86'), 'x86_b insn-count'),
-                            (('pmcu_a', 'power'), 'pmcu_a power')):
+                            (('pmcu_a', 'power'), 'pmcu_a power'),
+                            (('--suite', 'browser'), 'report_browser'),
+                            (('report_browser', 'power'), 'report_browser power')):
             done, cases = self.outcome(tests, *args)
             self.assertEqual((done.returncode, set(cases)), (0, set(names.split())), done.stdout)
         for args, why in ((('nope',), 'nope: no such test; '),
-                          (('power', '--device', 'x86'), 'power: no such test of these; ')):
+                          (('power', '--device', 'x86'), 'power: no such test of these; '),
+                          (('report_browser', '--suite', 'unit'),
+                           'report_browser: no such test of these; ')):
             one_line(self, self.outcome(tests, *args)[0], 2, why)
         done, _ = self.outcome(tests, 'x86_a', '-k', 'some text', '--verbose')
         self.assertIn("['some text']", done.stdout + done.stderr)
