@@ -955,7 +955,8 @@ static void test_overflow_cycles(void)
             guest_write(&p, 0, PMCCNTR_EL0, start);
             guest_write(&p, 0, PMOVSCLR_EL0, both);
             g_assert_false(qtest_get_irq(p.qts, 0));
-            g_test_message("0x%" PRIx64 ", wide %d, over %d", start, wide, over);
+            g_test_message("0x%" PRIx64 ", wide %d, over %d", start, wide,
+                           over);
             g_assert_cmphex(guest_call(&p, 0, time / TURN + 1, loop,
                                        ARRAY_SIZE(loop)), ==,
                             over && !wide ? both : 0);

@@ -108,7 +108,8 @@ typedef struct ARMPmuCount {
 
 /**
  * ARMPmuState: state of the PMU that a CPU reset clears, in CPUARMState
- * @ext_started: an external agent uses counters, see pmu-ext.c
+ * @ext_started: an external agent uses counters, see pmu-ext.c, by which it is
+ *               migrated
  * @op_cycles: cycles at which a pmu_op_start() under way takes all counters, or
  *             0. Not migrated: never under way then
  */

@@ -159,11 +159,11 @@ unsigned pmu_topdown_most(const ARMPmuSlots *s, ARMPmuInsnEvent event);
 
 /*
  * Start or stop counting instructions, as the enabled counters need it, and
- * update the interrupt if an overflow is pending. Call this after op_finish when
- * counters have been reprogrammed, enabled, disabled, or written. On the vCPU's
- * own thread, the change takes effect with the next instruction. If another
- * thread calls this while the vCPU executes code, the change takes effect when
- * the vCPU leaves its current block.
+ * update the interrupt if an overflow is pending. Call this after op_finish
+ * when counters have been reprogrammed, enabled, disabled, or written. On the
+ * vCPU's own thread, the change takes effect with the next instruction. If
+ * another thread calls this while the vCPU executes code, the change takes
+ * effect when the vCPU leaves its current block.
  */
 #ifdef CONFIG_USER_ONLY
 static inline void pmu_insn_update(CPUARMState *env)
