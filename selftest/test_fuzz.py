@@ -105,6 +105,12 @@ class Runs(unittest.TestCase):
         (self.folder / 'corpus').write_text('good')
         self.assertEqual(self.run_fuzzer('pmcu')[0], 0)
 
+    def test_corpus_crash(self):
+        """a crash while the corpus is read is a finding: libFuzzer has counted no input then"""
+        (self.folder / 'corpus').write_text('bad')
+        (self.folder / 'fuzzer').write_text(FUZZER.replace('#7', 'no count'))
+        self.assertEqual(self.run_fuzzer('pmcu')[0], 1)
+
     def test_findings(self):
         """an input that takes too long or all memory makes it 1, and undefined behaviour of ours"""
         for found, status in (('touch "${arg#*=}timeout-0a"', 1), ('touch "${arg#*=}oom-0a"', 1),
