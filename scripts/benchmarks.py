@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu bench`: which benchmarks there are, and what has to be built for them."""
 
+import contextlib
 import functools
 import os
 import subprocess
@@ -102,8 +103,11 @@ def posts(machine):
     cmd = [qemu.binary('qemu-system-ppc64'), '-M', f'{machine},imc=on', '-m', '2G',
            '-smp', f'{4 * CORES},cores={CORES},threads=4', '-accel', 'qtest', '-qtest', 'stdio',
            '-qtest-log', 'none', '-display', 'none', '-serial', 'null', '-monitor', 'none']
-    with subprocess.Popen(cmd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.DEVNULL) as child:
+    with subprocess.Popen(['setpriv', '--pdeathsig', 'KILL', *cmd], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child, \
+            contextlib.ExitStack() as stack:
+        stack.callback(child.kill)      # QEMU does not end when its standard input is closed
+
         def ask(line):
             print(line, file=child.stdin, flush=True)
             answer = child.stdout.readline().split()
@@ -126,7 +130,6 @@ def posts(machine):
         for core in range(CORES):
             if ask(f'readq {PAGES + core * PAGE + offset:#x}') != 32 * STEP // 1000 // scale:
                 raise ui.Fail(f'{machine}: core {core} did not post')
-        child.kill()
     return (busy - idle) * 1e6 / (STEP / 10 ** 6)
 
 

@@ -18,6 +18,7 @@ from unittest import mock
 
 import bench
 import benchmarks
+import qemu
 import ui
 
 [X86] = benchmarks.x86()
@@ -446,6 +447,18 @@ class Run(unittest.TestCase):
             self.measure(good.replace('ipi', 'ip'), config)
         with self.assertRaises(ui.Fail):
             self.measure(good)
+
+    def test_posting_ends(self):
+        """a posting benchmark that fails kills its QEMU, which would not end otherwise"""
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, 'qemu')
+            program.write_text('#!/bin/sh\nread line; echo FAIL; exec sleep 30\n')
+            program.chmod(0o755)
+            start = time.monotonic()
+            with mock.patch.object(qemu, 'binary', lambda *_: program), \
+                    self.assertRaisesRegex(ui.Fail, "QEMU does not take 'clock_step"):
+                benchmarks.posts('powernv9')
+            self.assertLess(time.monotonic() - start, 20)
 
     def test_failures(self):
         """a guest that fails, or counts nothing when it should, is no measurement"""
