@@ -195,8 +195,9 @@ REFUSED = {
 
 def killed(command, line):
     """The exit status of a program that a signal ended; perf has only a message of it."""
+    name = os.fsencode(command[0]).decode(errors='replace')        # as boot.run() decodes the line
     for number in signal.valid_signals():
-        if line.endswith(f'{command[0]}: {signal.strsignal(number)}'):
+        if line.endswith(f'{name}: {signal.strsignal(number)}'):
             return 128 + number
     return 0
 

@@ -257,6 +257,7 @@ class Guest(unittest.TestCase):
             # Another program's message, or not the end of the output
             for lines in f'other: {text}', f'printf: {text}\\nthe end', f'printf: {text}?':
                 self.assertEqual(self.measure(['printf', f'{lines}\\n'])[0], 0)
+        self.assertEqual(topdown.killed(['/root/\udcff'], '/root/\ufffd: Segmentation fault'), 139)
 
     def test_not_started(self):
         """a command that cannot be executed is one line, with the reason"""
