@@ -151,8 +151,9 @@ class Messages(threading.Thread):
         """Show messages, and from now on at once."""
         with self.lock:
             self.released = True
-            for text in self.held:
-                print(f'qemu: {PREFIX.sub("", text)}', file=sys.stderr, flush=True)
+            with contextlib.suppress(OSError):      # nobody reads: QEMU must not wait for us
+                for text in self.held:
+                    print(f'qemu: {PREFIX.sub("", text)}', file=sys.stderr, flush=True)
             self.held.clear()
 
     def reason(self):

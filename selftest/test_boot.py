@@ -389,6 +389,16 @@ class Messages(unittest.TestCase):
             with self.assertRaises(OSError):
                 log.close()
 
+    def test_closed(self):
+        """messages of QEMU are read to their end when nobody reads ours"""
+        with open(os.devnull, 'w') as log, subprocess.Popen(
+                ['sh', '-c', 'seq 30000'], stdout=subprocess.PIPE) as child, \
+                mock.patch('builtins.print', side_effect=BrokenPipeError):
+            messages = boot.Messages(child.stdout, log)
+            messages.release()
+            self.assertEqual(child.wait(20), 0)
+            messages.join()
+
 
 class Inside(unittest.TestCase):
     """Parts of a boot that need no QEMU."""
