@@ -340,7 +340,7 @@ def boot(console, opt, messages, kept):
 def shell(opt):
     """Boot to an interactive console on this terminal."""
     ui.say(f'booting the {opt.arch} guest; Ctrl-A X ends QEMU, Ctrl-A C is its monitor')
-    with started(opt, interactive=True) as (child, messages, _, given):
+    with started(opt, interactive=True) as (child, messages, log, given):
         messages.release()
         while (status := child.poll()) is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -349,7 +349,7 @@ def shell(opt):
         if sys.stdout.isatty():
             print(WRAP, end='', flush=True)
         complete = given.collect()              # whatever QEMU's status
-        return status or int(not complete)
+        return ui.exit_status('QEMU', status, log.name) or int(not complete)
 
 
 def cmd_boot(opt):

@@ -232,4 +232,4 @@ def cmd_pnor(opt):
     else:
         opt.error('neither --list IMG, nor --catalog ID=FILE with -o IMG')
     graph('qemu')
-    return subprocess.run([binary(PNOR + 'pnv-pnor'), *args]).returncode
+    return ui.exit_status('pnv-pnor', subprocess.run([binary(PNOR + 'pnv-pnor'), *args]).returncode)

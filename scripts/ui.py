@@ -172,6 +172,14 @@ def call(cmd, **kw):
         return child.wait()
 
 
+def exit_status(what, status, log=None):
+    """The exit status of a program; Fail if a signal ended it."""
+    if status < 0:
+        raise Fail(f'{what} was ended by signal {-status} ({signal.strsignal(-status)})', log=log,
+                   status=128 - status)
+    return status
+
+
 def blame(lines):
     """The line of a failed command's output that says most about why."""
     for pattern in (r'No space left on device', r'error|^E:', r'\S'):

@@ -111,6 +111,13 @@ class Boot(unittest.TestCase):
             self.assertEqual(done.returncode, status, done.stderr)
             self.assertIn('--get /x: the guest has no such file', done.stderr)
 
+    def test_shell_signal(self):
+        """a signal that ends the QEMU of a shell is one line with the log; the status has it"""
+        done = self.boot('kill -SEGV $$', mode='shell')
+        done.stderr = re.sub('^pmu: booting .*\n', '', done.stderr)
+        one_line(self, done, 139, 'QEMU was ended by signal 11 (Segmentation fault) (log: ',
+                 'boot-arm.log')
+
     def test_get_full(self):
         """while a guest sends files to a disk that is full, which QEMU tries for ever: one line"""
         full = ('for arg; do case $arg in *path=*/get.tar) get=${arg##*path=}; : > "$get"\n'
