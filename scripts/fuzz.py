@@ -7,6 +7,7 @@ An input that ends QEMU becomes a list of qtest commands, from which a regressio
 """
 
 import concurrent.futures
+import contextlib
 import os
 import re
 import shutil
@@ -131,9 +132,16 @@ def keep(name):
 
 
 def cmd_fuzz(opt):
-    """Fuzz targets side by side; returns an exit status: 1 if something was found."""
     graph(KIND)
     names = list(dict.fromkeys(opt.names or TARGETS))
+    with contextlib.ExitStack() as locks:
+        for name in sorted(names):      # everybody in the same order: no deadlock
+            locks.enter_context(ui.lock(WORK / name / 'lock', f'fuzzing {name}'))
+        return run(names, opt)
+
+
+def run(names, opt):
+    """Fuzz targets side by side; returns an exit status: 1 if something was found."""
     ui.LOGS.mkdir(parents=True, exist_ok=True)
     with ui.Step(f'fuzz {", ".join(names)}, {opt.time} s each'), \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -111,6 +111,12 @@ class Runs(unittest.TestCase):
         (self.folder / 'fuzzer').write_text(FUZZER.replace('#7', 'no count'))
         self.assertEqual(self.run_fuzzer('pmcu')[0], 1)
 
+    def test_lock(self):
+        """a target is fuzzed by one pmu at a time: each run removes findings of the last one"""
+        (self.folder / 'fuzzer').write_text(FUZZER.replace(
+            'printf', f'flock -n {self.folder}/found/pmcu/lock true && exit; printf'))
+        self.assertEqual(self.run_fuzzer('pmcu')[0], 0)
+
     def test_findings(self):
         """an input that takes too long or all memory makes it 1, and undefined behaviour of ours"""
         for found, status in (('touch "${arg#*=}timeout-0a"', 1), ('touch "${arg#*=}oom-0a"', 1),
