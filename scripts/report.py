@@ -26,6 +26,8 @@ def plot(title, draw, height=3.2):
     """SVG of a figure: draw(axes) draws it."""
     import matplotlib
     from matplotlib.figure import Figure
+    # A command may have bytes that are not UTF-8, or control characters, which SVG has not.
+    title = re.sub(r'[^\t\n -~\xa0-\ud7ff\ue000-\U0010ffff]', '\ufffd', title)
     with matplotlib.rc_context({'svg.fonttype': 'none', 'svg.hashsalt': title, 'font.size': 9,
                                 'text.parse_math': False}):
         figure = Figure(figsize=(8, height), layout='constrained')

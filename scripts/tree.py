@@ -76,7 +76,7 @@ def stamp(commit, files=None, patches=None):
     files = overlay_files() if files is None else files
     for path in [ui.ROOT / f for f in files] + (patches or series()):
         data, mode = path.read_bytes(), os.access(path, os.X_OK)
-        digest.update(f'\0{path.relative_to(ui.ROOT)}\0{mode}\0{len(data)}\0'.encode() + data)
+        digest.update(os.fsencode(f'\0{path.relative_to(ui.ROOT)}\0{mode}\0{len(data)}\0') + data)
     return digest.hexdigest()
 
 
@@ -140,7 +140,7 @@ def overlay_commit(base_commit):
     index = REPO / 'index-overlay'
     git('read-tree', base_commit, index=index)
     git('add', '-f', '--pathspec-from-file=-', '--pathspec-file-nul', index=index, work=ui.ROOT,
-        data='\0'.join(f':(literal,top){f}' for f in files).encode())
+        data=os.fsencode('\0'.join(f':(literal,top){f}' for f in files)))
     return git('commit-tree', git('write-tree', index=index), '-p', base_commit, '-m', OVERLAY)
 
 

@@ -158,7 +158,7 @@ def run(cmd, log=None, what=None, hint=None, on_line=None, **kw):
 def output(cmd, **kw):
     """What a command prints, whatever its exit status."""
     return subprocess.run(cmd, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                          **kw).stdout
+                          errors='surrogateescape', **kw).stdout
 
 
 def call(cmd, **kw):

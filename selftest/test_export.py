@@ -51,6 +51,15 @@ class Prepared(TreeTest):
 
 
 class Export(Prepared):
+    def test_not_utf8(self):
+        """the name of a new file need not be UTF-8"""
+        name = os.fsdecode(b'hw/misc/new\xff.c')
+        (self.src / name).write_text('int new;\n')
+        (self.src / 'hw/arm/virt.c').write_text(VIRT + '/* new */\n')
+        self.export('--new-patch', 'new patch')
+        self.assertEqual((self.root / name).read_text(), 'int new;\n')
+        self.same_after_prepare()
+
     def test_round_trip(self):
         """exporting without an edit changes no byte, comments and authors included"""
         before = self.kept()

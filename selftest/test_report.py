@@ -47,6 +47,11 @@ def demos():
 
 
 class Report(unittest.TestCase):
+    def test_title(self):
+        """what SVG cannot show of a command's words is replaced"""
+        self.assertIn('>a \ufffd\ufffd\u00e9 b<',
+                      report.plot('a \udcff\x1b\u00e9\nb', lambda axes: None))
+
     def test_heat_map(self):
         """each cell of the map is at its CPU and event, in tenths"""
         self.assertEqual(report.heat_map(MAP), (['6', '7', '21', '40'], [

@@ -239,6 +239,10 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                          ['1'])
         self.assertIn(r'\udcff', (self.top / 'logs/x.log').read_text())
 
+    def test_output_not_utf8(self):
+        """the output of a command need not be UTF-8"""
+        self.assertEqual(ui.output(['printf', r'\377']), '\udcff')
+
     def test_main(self):
         """each way to end has its exit status, and says so in at most one line"""
         for statement, status, texts in (
