@@ -119,7 +119,7 @@ def command(opt, scratch):
         cmd += uefi(scratch)
     if not any(a in ('-nic', '-netdev', '-net') for a in [*given.args, *opt.args]):
         cmd += ['-nic', 'none']
-    if not any(a in ('-accel', '-enable-kvm') for a in opt.args):
+    if not any(a in ('-accel', '-enable-kvm') for a in opt.args) and ',accel=' not in opt.machine:
         cmd += ['-accel', 'tcg']
     return [str(c) for c in cmd] + opt.args, given
 

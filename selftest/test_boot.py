@@ -327,6 +327,7 @@ class Boot(unittest.TestCase):
                          {'-cpu': 'max,pauth=off', '-smp': '2', '-m': '2G', '-nic': 'none',
                           '-accel': 'tcg'})
         self.assertNotIn('-icount', found)
+        self.assertNotIn('-accel', self.command('machine=virt,accel=kvm'))
         done = self.boot('', 'cpu=a57', 'smp=3', 'memory=1G', 'args=-nic user -accel x -foo',
                          mode='command')
         words = done.stdout.splitlines()
