@@ -35,12 +35,12 @@ def selected(suites, tests, device=None):
 
 
 def times():
-    """Print the ten slowest tests of the last meson test, and the time of all together."""
+    """Lines: the ten slowest tests of the last meson test, and the time of all together."""
     found = sorted((json.loads(line) for line in LOG.read_text().splitlines()),
                    key=lambda test: -test['duration'])
-    for test in found[:10]:
-        print(f'{test["duration"]:7.1f} s  {test["name"].rpartition(" / ")[2]}')
-    print(f'{sum(test["duration"] for test in found):7.1f} s  all {len(found)} tests')
+    return [*(f'{test["duration"]:7.1f} s  {test["name"].rpartition(" / ")[2]}'
+              for test in found[:10]),
+            f'{sum(test["duration"] for test in found):7.1f} s  all {len(found)} tests']
 
 
 def results():
@@ -64,7 +64,7 @@ def results():
     return found
 
 
-def run(names, pattern='', verbose=False, report=''):
+def run(names, pattern='', verbose=False, report='', timed=False):
     """Run tests by their names; returns an exit status."""
     if not names:
         raise ui.Fail('no such test', "'./pmu test --list' has the tests' names", status=2)
@@ -78,7 +78,7 @@ def run(names, pattern='', verbose=False, report=''):
             'MESON_TESTTHREADS': str(os.cpu_count() + 1), **os.environ, 'QEMU_PMU_JOBS': str(jobs)})
         if not LOG.exists():
             raise ui.Fail('no test was run', 'see above')
-        found = results()
+        found, slowest = results(), times() if timed else []
     verdicts = [case.verdict for cases in found.values() for case in cases]
     for name, part in found.items():
         for case in part:
@@ -86,7 +86,8 @@ def run(names, pattern='', verbose=False, report=''):
                 why = case.text.splitlines()[-1:] or ['it gave no reason']
                 print(f'FAILED {name}: {case.name}: {why[0]}')
     passed, failed, skipped = map(verdicts.count, ('passed', 'failed', 'skipped'))
-    print(f'{passed} passed, {failed} failed' + (f', {skipped} skipped' if skipped else ''))
+    print(f'{passed} passed, {failed} failed' + (f', {skipped} skipped' if skipped else ''),
+          *slowest, sep='\n')
     if report:
         junit.write(report, found)
     return 1 if status or failed or not passed else 0
@@ -115,9 +116,7 @@ def cmd_test(opt):
         coverage.reset()
     elif not opt.no_rebuild:
         graph(*sorted({t for _, _, targets in found for t in targets}))
-    status = run([name for _, name, _ in found], opt.only, opt.verbose, opt.junit)
-    if opt.times:
-        times()
+    status = run([name for _, name, _ in found], opt.only, opt.verbose, opt.junit, opt.times)
     if opt.coverage:
         coverage.report()
     return status

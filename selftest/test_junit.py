@@ -114,7 +114,7 @@ class Results(unittest.TestCase):
             patch.start()
             self.addCleanup(patch.stop)
 
-    def run_tests(self, tests, status, names=('a',)):
+    def run_tests(self, tests, status, names=('a',), **kw):
         """The exit status for {test: (result, TAP)} in the log, and this one of meson."""
         def call(_, env):
             self.env = env
@@ -125,9 +125,20 @@ class Results(unittest.TestCase):
             return status
 
         with mock.patch('ui.call', call), contextlib.redirect_stdout(io.StringIO()) as out:
-            found = testing.run(names)
+            found = testing.run(names, **kw)
         self.last = out.getvalue().splitlines()[-1]
         return found
+
+    def test_times(self):
+        """--times is of this run, not of one that begins as soon as the lock is free"""
+        @contextlib.contextmanager
+        def lock(*_):
+            yield
+            self.log.unlink()
+
+        with mock.patch('ui.lock', lock):
+            self.run_tests({'a': ('OK', 'ok 1 - x')}, 0, timed=True)
+        self.assertEqual(self.last.split(), ['1.0', 's', 'all', '1', 'tests'])
 
     def test_skipped(self):
         """a test that is skipped as a whole is one skipped case; one with cases has these alone"""
@@ -170,10 +181,11 @@ class Results(unittest.TestCase):
         tests = [('qtest', 'a', ['qemu', 'guest-arm']), ('qtest', 'b', ['qemu'])]
         for option, steps, kind in (
                 ('', [mock.call.graph(), mock.call.graph('guest-arm', 'qemu'),
-                      mock.call.run(['a', 'b'], '', False, '')], None),
-                ('no_rebuild', [mock.call.graph(), mock.call.run(['a', 'b'], '', False, '')], None),
+                      mock.call.run(['a', 'b'], '', False, '', False)], None),
+                ('no_rebuild', [mock.call.graph(),
+                                mock.call.run(['a', 'b'], '', False, '', False)], None),
                 ('coverage', [mock.call.graph(), mock.call.graph('gcov'), mock.call.reset(),
-                              mock.call.run(['a', 'b'], '', False, ''), mock.call.report()],
+                              mock.call.run(['a', 'b'], '', False, '', False), mock.call.report()],
                  'gcov')):
             opt = argparse.Namespace(suite=[], tests=[], device=None, only='', list=False,
                                      coverage=False, no_rebuild=False, verbose=False, junit='',
@@ -239,9 +251,8 @@ class Times(unittest.TestCase):
         """--times has the ten slowest tests, the slowest first, and the time of all"""
         tests = [{'name': f'qemu-pmu:unit / t{n}', 'duration': n * 5 % 12} for n in range(12)]
         log = mock.Mock(**{'read_text.return_value': '\n'.join(map(json.dumps, tests))})
-        with mock.patch('testing.LOG', log), contextlib.redirect_stdout(io.StringIO()) as out:
-            testing.times()
-        found = [line.split() for line in out.getvalue().splitlines()]
+        with mock.patch('testing.LOG', log):
+            found = [line.split() for line in testing.times()]
         self.assertEqual(found[:-1], [[f'{seconds:.1f}', 's', f't{seconds * 5 % 12}']
                                       for seconds in range(11, 1, -1)])
         self.assertEqual(found[-1], ['66.0', 's', 'all', '12', 'tests'])
