@@ -11,9 +11,11 @@ does not change keep their time stamps and need no recompilation. HOME is BUILD
 of the first base; each later one has a BUILD below it.
 """
 
+import contextlib
 import hashlib
 import json
 import os
+import pathlib
 import re
 import shutil
 
@@ -241,11 +243,19 @@ def cmd_clean(opt):
             ui.use_base(name)           # for the commands that the message names
             refuse_edits(ui.BUILD, '--force')
     folders = [ui.BUILD] + [ui.CACHE] * opt.downloads
-    for path in (ui.HOME / 'lock', *(path for folder in folders for path in folder.rglob('*lock'))):
-        if path.is_file() and not ui.try_lock(path):
-            raise ui.Fail(f'another pmu is busy in {ui.show(path.parent)}',
-                          'wait for it, or stop it')
-    for folder in folders:
-        if folder.exists():
+    locks = {ui.HOME / 'lock', *(path for folder in folders for path in folder.rglob('*lock'))}
+    with contextlib.ExitStack() as stack:
+        for path in filter(pathlib.Path.is_file, locks):
+            if not (lock := ui.try_lock(path)):
+                raise ui.Fail(f'another pmu is busy in {ui.show(path.parent)}',
+                              'wait for it, or stop it')
+            stack.enter_context(lock)
+        for folder in filter(pathlib.Path.exists, folders):
             print(f'removing {ui.show(folder)}', flush=True)
-            shutil.rmtree(folder)
+            # The mark last: without it, a clean that was interrupted could not be repeated.
+            for path in sorted(folder.iterdir(), key=ui.MARK.__eq__):
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+            folder.rmdir()

@@ -413,6 +413,26 @@ runpy.run_path('scripts/pmu.py', run_name='__main__')"""
         self.assertEqual(self.project.pmu('clean', '--downloads').returncode, 0)
         self.assertFalse((self.project.cache / 'qemu-pmu').exists())
 
+    def test_clean_order(self):
+        """clean holds locks while it removes files, and removes the mark of the folder last"""
+        write(self.project.build, {'.qemu-pmu': '', 'lock': '', 'logs/a.log': '', 'b': '', 'c': ''})
+        done = self.project.run('-c', '''
+import argparse, os, sys
+sys.path.append('scripts')
+import tree, ui
+unlink = os.unlink
+def see(path, **kw):
+    lock = ui.HOME / 'lock'
+    print(os.path.basename(path), lock.exists() and ui.try_lock(lock) is not None)
+    unlink(path, **kw)
+os.unlink = see
+tree.cmd_clean(argparse.Namespace(force=True, downloads=False))
+''')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn('True', done.stdout)
+        self.assertEqual(done.stdout.splitlines()[-1], '.qemu-pmu False')
+        self.assertFalse(self.project.build.exists())
+
     def test_closed(self):
         """closed standard streams, or no home folder, are no failure"""
         env = dict(self.project.env, PATH=os.environ['PATH'])
