@@ -57,12 +57,12 @@ PREFIX = re.compile(r'^\S*qemu-system-\w+: ')        # of QEMU's messages
 
 
 class Options(argparse.Namespace):
-    """What to boot: the options of `pmu boot`; `guest` is its name, once it runs."""
+    """What to boot: the options of `pmu boot`; `guest` is its name, known when it runs."""
 
     def __init__(self, arch, **given):
         known = vars(parser().parse_args(['boot', arch]))
         assert given.keys() <= known.keys(), given
-        super().__init__(**{**known, **given})
+        super().__init__(**{'guest': arch, **known, **given})
 
 
 def machine_option(opt, default):

@@ -45,7 +45,7 @@ exit $status
             found.append(int(float(json.loads(line)['counter-value'])))
     if len(found) != len(EVENTS):
         raise ui.Fail('perf has no counts of the program', 'does it start in the guest?',
-                      ui.LOGS / 'boot-x86.log')
+                      output.log)
     return status or topdown.killed(inside, output.last), dict(zip(EVENTS, found))
 
 

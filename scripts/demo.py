@@ -42,7 +42,7 @@ def slots(seen):
     print(f'Five programs on -cpu {cpu}, and what becomes of their slots:\n', flush=True)
     status, output = topdown.run_in_guest(
         ''.join(f'measure "" topdown {name}\n' for name in topdown.PROGRAMS), cpu=cpu)
-    seen.programs = {name: topdown.parse(lines)
+    seen.programs = {name: topdown.parse(lines, output.log)
                      for name, lines in zip(topdown.PROGRAMS, output.parts)}
     good = print_bars(output.parts)
     return status or int(not good)

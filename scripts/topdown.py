@@ -62,7 +62,7 @@ class Breakdown:
         return [(percent, name) for level, name, percent in self.rows() if level == self.level]
 
 
-def parse(lines):
+def parse(lines, log=None):
     """The Breakdown in the output of perf stat -j --topdown."""
     slots, share = 0.0, {}
     for line in lines:
@@ -80,7 +80,7 @@ def parse(lines):
     values = {'slots': slots or math.nan, **{name: share.get(name, math.nan) for name in wanted}}
     if missing := [name for name, value in values.items() if not math.isfinite(value)]:
         raise ui.Fail(f'perf has no breakdown of the program: no {", ".join(missing)}',
-                      'did it run long enough?', ui.LOGS / 'boot-x86.log')
+                      'did it run long enough?', log)
     return Breakdown(int(slots), share)
 
 
@@ -97,11 +97,11 @@ def timeline(lines):
     return rows
 
 
-def total(rows):
+def total(rows, log=None):
     """The Breakdown of all intervals together."""
     slots = sum(found.slots for _, found in rows)
     if not slots:
-        return parse([])
+        return parse([], log)
     return Breakdown(slots, {name: sum(found.share[name] * found.slots for _, found in rows) / slots
                              for name in rows[0][1].share
                              if all(name in found.share for _, found in rows)})
@@ -207,6 +207,7 @@ class Output:
 
     def __init__(self, mark=MARK):
         self.mark, self.parts, self.inside, self.refused, self.last = mark, [], False, '', ''
+        self.log = None         # the guest's log file
 
     def __call__(self, line):
         text, mark, rest = line.partition(self.mark)
@@ -236,7 +237,9 @@ def run_in_guest(script, **options):
     with ui.scratch('topdown-') as scratch:
         path = scratch / 'run.sh'
         path.write_bytes(os.fsencode(FUNCTIONS.replace(MARK, output.mark) + script))
-        status = boot.run(boot.Options('x86', smp='1', run=path, **options), output)
+        opt = boot.Options('x86', smp='1', run=path, **options)
+        status = boot.run(opt, output)
+    output.log = ui.LOGS / f'boot-{opt.guest}.log'
     return status, output
 
 
@@ -254,7 +257,7 @@ def run(opt):
                       f'{output.last.removeprefix(FAILED)}', 'is all there that it needs?')
     lines = sum(output.parts, [])
     rows = timeline(lines)
-    found = total(rows) if opt.interval else parse(lines)
+    found = total(rows, output.log) if opt.interval else parse(lines, output.log)
     return status or killed(command, output.last), found, rows
 
 
