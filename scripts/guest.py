@@ -97,7 +97,7 @@ class Cpio:
 
 def elf_needs(path):
     """(interpreter, needed libraries) of an ELF file of any architecture."""
-    out = ui.output(['readelf', '-dlW', path], env=dict(os.environ, LC_ALL='C'))
+    out = ui.output(['readelf', '-dlW', os.path.abspath(path)], env=dict(os.environ, LC_ALL='C'))
     interpreter = re.search(r'program interpreter: (\S+)\]', out)
     return interpreter and interpreter[1], re.findall(r'\(NEEDED\).*\[(.+)\]', out)
 

@@ -66,7 +66,7 @@ def folder(name, release='', flavour=''):
 
 def unpacked(path):
     """A file's bytes, without the compression that it may have; none if it is damaged."""
-    done = subprocess.run(['zstd', '-dcqf', path], capture_output=True)
+    done = subprocess.run(['zstd', '-dcqf', path.absolute()], capture_output=True)
     return b'' if done.returncode else done.stdout
 
 

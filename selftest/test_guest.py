@@ -3,6 +3,7 @@
 
 import contextlib
 import dataclasses
+import gzip
 import os
 import pathlib
 import stat
@@ -134,6 +135,16 @@ class Archive(Temporary):
             'opt/x/run': ('0o100755', b'run'), 'opt/x/.config/x': ('0o100644', b'x'),
             'opt/x/usr/share/man/m': ('0o100644', b'kept'), 'opt/x/alias': ('0o120777', b'run')})
         self.assertIn('opt/x/empty', found)
+
+
+class Dash(Temporary):
+    def test_dash(self):
+        """a file whose name begins with a dash is no option of readelf or zstd"""
+        write(self.top, {'-sh': pathlib.Path('/bin/sh').read_bytes(),
+                         '-gz': gzip.compress(b'text')})
+        with contextlib.chdir(self.top):
+            self.assertRegex(guest.elf_needs(pathlib.Path('./-sh'))[0], 'ld-linux')
+            self.assertEqual(kernels.unpacked(pathlib.Path('./-gz')), b'text')
 
 
 class Program(Temporary):
