@@ -129,7 +129,7 @@ def build(name, source, kernel=None):
     # make splits paths at blanks and colons, and expands what is behind a dollar sign.
     plain = re.sub(r'[^\w.+-]', '_', source.name)
     scratch, log = top / plain, ui.LOGS / f'module-{name}-{plain}.log'
-    with ui.lock(top / 'lock', f'modules of the {name} guest'):
+    with ui.lock(top.with_name('modules.lock'), f'modules of the {name} guest'):
         copy_sources(source, scratch, where)
         with ui.Step(f'build the module {source.name} for the {name} guest'):
             try:

@@ -172,7 +172,7 @@ class Build(unittest.TestCase):
     def test_names(self):
         """make, which splits words and expands $, gets a path without any of that"""
         kernel = kernels.Kernel(self.top / 'tree/vmlinux', self.top / 'tree')
-        for source in 'mod dir', 'm$od', 'a:b#c':
+        for source in 'mod dir', 'm$od', 'a:b#c', 'lock':
             write(self.top, {f'{source}/Kbuild': ''})
             found, asked = self.build(kernel, 'new', source=source)
             self.assertEqual(found, [f'build/guest/arm/own/modules/{source[0]}'
