@@ -43,6 +43,8 @@ def cmd_records(opt):
         opt.error(f'--counters {opt.counters}: compatibility mode has at most {MAX_COUNTERS_COMP}')
     layout = Layout(opt.clusters, opt.counters, opt.comp)
     size = layout.record().size
+    if os.path.exists(opt.file) and not os.path.isfile(opt.file):
+        raise ui.Fail(f'{opt.file} is not a regular file', 'save the records in one first')
     with open(opt.file, 'rb') as handle:
         whole = os.path.getsize(opt.file)
         start = handle.seek(min(opt.offset, whole))

@@ -26,6 +26,12 @@ class Records(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return [dict(row) for row in csv.DictReader(io.StringIO(done.stdout))]
 
+    def test_not_regular(self):
+        """a device, a pipe or a folder, which have no size, are refused with one line"""
+        for path in '/dev/null', '/dev/tty', self.project.root:
+            one_line(self, self.project.pmu('records', path, '--clusters', '1', '--counters', '1'),
+                     1, f'{path} is not a regular file')
+
     def test_example_1(self):
         """4 clusters, 8 counters: CPU 9 is core 1 of cluster 1, in slot 5"""
         record = bytearray(0xa00)
@@ -100,7 +106,8 @@ class Records(unittest.TestCase):
         for status, why, *args in (
                 (1, f'{short} has 191 bytes from 0x0 on, and a record 192', short, *right),
                 (1, f'{short} has 0 bytes from 0x3e7 on', short, *right, '--offset', '999'),
-                (1, f'{none}: No such file', none, *right), (1, f'{folder}: Is a', folder, *right),
+                (1, f'{none}: No such file', none, *right),
+                (1, f'{folder} is not a regular file', folder, *right),
                 (2, "'0' is not a number from 1 to 255", short, *right, '--clusters', '0'),
                 (2, "'256' is not a number from 1 to 255", short, *right, '--clusters', '256'),
                 (2, "'0' is not a number from 1 to 8", short, *right, '--counters', '0'),
