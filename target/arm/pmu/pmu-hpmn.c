@@ -26,19 +26,15 @@
 
 uint64_t pmu_globally_enabled(CPUARMState *env)
 {
-    uint64_t all = BIT_ULL(31) | MAKE_64BIT_MASK(0, pmu_num_counters(env));
-    uint64_t el2 = 0, enabled;
+    uint64_t el2 = 0;
 
     if (arm_feature(env, ARM_FEATURE_EL2)) {
         /* Also while EL2 is disabled: not arm_mdcr_el2_eff() */
-        el2 = MAKE_64BIT_MASK(0, 31) << (env->cp15.mdcr_el2 & MDCR_HPMN);
-        el2 &= MAKE_64BIT_MASK(0, 31);
+        el2 = MAKE_64BIT_MASK(0, 31) &
+              -(1ULL << (env->cp15.mdcr_el2 & MDCR_HPMN));
     }
-    enabled = env->cp15.c9_pmcr & PMCRE ? ~el2 : 0;
-    if (env->cp15.mdcr_el2 & MDCR_HPME) {
-        enabled |= el2;
-    }
-    return all & enabled;
+    return (env->cp15.c9_pmcr & PMCRE ? ~el2 : 0) |
+           (env->cp15.mdcr_el2 & MDCR_HPME ? el2 : 0);
 }
 
 bool pmu_enabled_overflow(CPUARMState *env)

@@ -42,7 +42,8 @@ void pmu_update_irq(CPUARMState *env);
 
 /*
  * The counters that PMCR.E or, from MDCR_EL2.HPMN on, HPME lets count and
- * interrupt: a mask in which PMCCNTR is bit 31. (Arm ARM, MDCR_EL2.HPME)
+ * interrupt: a mask in which PMCCNTR is bit 31, and which has bits of counters
+ * that the CPU lacks as well. (Arm ARM, MDCR_EL2.HPME)
  */
 uint64_t pmu_globally_enabled(CPUARMState *env);
 
