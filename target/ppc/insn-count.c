@@ -122,6 +122,21 @@ uint64_t ppc_count_read(PowerPCCPU *cpu, unsigned domain, unsigned lane)
  * ceases to be busy, or changes CTRL[RUN].
  */
 
+/*
+ * Virtual time in ns, for differences while a thread is busy
+ *
+ * With -icount, the main loop moves the clock on to the next timer when all
+ * threads are halted, which it may see before a thread that has just halted
+ * gets here. The clock without such steps is what has been executed. With
+ * -icount shift=auto, instructions have no fixed length.
+ */
+static int64_t ppc_count_now(void)
+{
+    return icount_enabled() == ICOUNT_PRECISE ?
+           icount_to_ns(icount_get_raw()) :
+           qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+}
+
 /* CTRL[RUN] has changed, or counting with it: @seq is held for writing. */
 static void ppc_count_latch(PowerPCCPU *cpu, bool run)
 {
@@ -155,7 +170,7 @@ void ppc_count_time(PowerPCCPU *cpu)
     if (latch) {
         ppc_count_sync(cpu, 0);
     }
-    now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+    now = ppc_count_now();
     seqlock_write_begin(&c->seq);
     if (latch) {
         ppc_count_latch(cpu, run);
@@ -200,7 +215,7 @@ void ppc_count_peek(PowerPCCPU *cpu, PPCCounts *counts)
     g_assert(bql_locked());
     do {
         seq = seqlock_read_begin(&c->seq);
-        now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
+        now = ppc_count_now();
         insn_count_peek(CPU(cpu), MAKE_64BIT_MASK(0, PPC_COUNT_LANES), total);
         for (l = 0; l < ARRAY_SIZE(ns); l++) {
             int64_t since = qatomic_read_i64(&c->since);

@@ -67,7 +67,7 @@ typedef struct PPCCounts {
  * @on: whether counting is on
  * @base: while counting is on, totals minus counts; while it is off, the counts
  * @running: whether the time from @since on belongs to @ns, by kind of time
- * @since: time of the last change of @running, ns of virtual time
+ * @since: time of the last change of @running, see ppc_count_now()
  * @ns: time until @since, of each kind
  * @run_insns: instructions with CTRL[RUN] until it was last cleared, by domain
  * @run_from: instructions when CTRL[RUN] was last set, by domain
