@@ -22,6 +22,7 @@ TABLE = ui.ROOT / 'target/i386/tcg/system/pmu-events.c'
 # CPUs of each family: perf shows the list of the CPU that PERF_CPUID names.
 FAMILIES = {'SKL': ('6-5E-3', '6-55-4', '6-55-7'), 'ICL': ('6-7E-5', '6-6A-6', '6-8C-1'),
             'GLC': ('6-8F-6', '6-CF-2', '6-AD-1')}
+COLUMN = {'Skylake': 'SKL', 'Icelake': 'ICL', 'Golden Cove': 'GLC'}      # of the page's tables
 ON = {**{name: {name} for name in FAMILIES}, 'SKL_ICL': {'SKL', 'ICL'}, 'ICL_UP': {'ICL', 'GLC'},
       'SKL_UP': {*FAMILIES}, 'ALL': {*FAMILIES}, 'NOT_GLC': {'SKL', 'ICL'}}
 FILTERS = {'0': {}, 'SINGLE': {}, 'CMASK_EDGE': {'cmask': 1, 'edge': 1}}
@@ -89,27 +90,43 @@ def listed(lines):
 
 
 def documented():
-    """A regular expression for each name in the first column of the page's tables."""
+    """([a regular expression for each name], families) of each line of the page's tables."""
     text = PAGE.read_text().partition("\nperf's own names\n")[0]
-    for cell in re.findall(r'^   \* - ((?:``.*\n?(?:       .*\n)*))', text, re.M):
-        group = ''
+    for cell, on in re.findall(r'^   \* - ((?:``.*\n?(?:       .*\n)*))     - (.*)', text, re.M):
+        group, patterns = '', []
         for name in re.findall(r'``([^`]+)``', cell):
             if name.startswith(('OCR.', 'LLC-', 'node-')):
                 continue        # what a register chooses
             if '.' in name:
                 group = name.split('.', 1)[0] + '.'
-            yield re.escape(name if '.' in name else group + name).replace(r'\*', '.*')
+            patterns.append(re.escape(name if '.' in name else group + name)
+                            .replace(r'\*', '.*'))
+        if patterns:
+            yield patterns, ({*FAMILIES} if on in ('all', 'any CPU') else
+                             {COLUMN[family] for family in on.split(', ')})
 
 
 class Page(unittest.TestCase):
     def test_names(self):
         """each event of the table is on the page, and each name on the page is in the table"""
         names = {name.partition(':')[0] for name, *_ in rows()} | FIXED | SINGLES
-        patterns = [*documented()]
+        patterns = [p for line, _ in documented() for p in line]
         self.assertGreater(len(patterns), 60)
         self.assertEqual({n for n in names if not any(re.fullmatch(p, n) for p in patterns)},
                          set())
         self.assertEqual([p for p in patterns if not any(re.fullmatch(p, n) for n in names)], [])
+
+    def test_families(self):
+        """a line of the page names the families that have an event of one of its names"""
+        has = [(name.partition(':')[0], families) for name, *_, families in rows()]
+        has += [(name, {*FAMILIES}) for name in FIXED]
+        wrong = {}
+        for patterns, said in documented():
+            true = set().union(*(families for name, families in has
+                                 if any(re.fullmatch(p, name) for p in patterns)))
+            if true != said:
+                wrong[tuple(patterns)] = said, true
+        self.assertEqual(wrong, {})
 
 
 class List(unittest.TestCase):
