@@ -16,9 +16,11 @@ def graph(*targets, qemu_src=None):
         if ui.BASE and not (ui.BUILD / 'guest').is_symlink():
             (ui.HOME / 'guest').mkdir(exist_ok=True)        # the same for all bases
             (ui.BUILD / 'guest').symlink_to('../guest')
-        if not (ui.BUILD / 'build.ninja').exists():
-            ui.run(['/usr/bin/meson', 'setup', f'-Dbase={ui.BASE}', ui.BUILD, ui.ROOT],
-                   'meson.log', 'meson setup')
+        if not ui.configured(ui.BUILD):         # perhaps for another checkout
+            (ui.BUILD / 'build.ninja').unlink(missing_ok=True)      # in case meson fails
+            known = (ui.BUILD / 'meson-private/coredata.dat').exists()
+            ui.run(['/usr/bin/meson', 'setup', *['--reconfigure'] * known, f'-Dbase={ui.BASE}',
+                    ui.BUILD, ui.ROOT], 'meson.log', 'meson setup')
         ninja('build.ninja')        # once, and not by several commands when meson.build is new
     if targets:
         # tree.prepare() remembers it, if it is good.

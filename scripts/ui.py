@@ -4,6 +4,7 @@
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import pathlib
 import re
@@ -249,12 +250,19 @@ def try_lock(path):
     return handle
 
 
+def configured(folder):
+    """Whether meson has set up a folder for this checkout, and not for another project's."""
+    info = folder / 'meson-info/meson-info.json'
+    return (folder / 'build.ninja').exists() and info.exists() and \
+        f'"source": {json.dumps(str(ROOT))}' in info.read_text()
+
+
 def claim():
     """Make HOME and its MARK; refuse a folder of somebody's, where we would remove folders."""
     if not HOME.exists() or not any(HOME.iterdir()):
         HOME.mkdir(parents=True, exist_ok=True)
         MARK.touch()
-    elif HOME != ROOT / 'build' and not MARK.exists() and not (HOME / 'build.ninja').exists():
+    elif HOME != ROOT / 'build' and not MARK.exists() and not configured(HOME):
         raise Fail(f'{show(HOME)} has files that are not of pmu',
                    'set QEMU_PMU_BUILD to a new or empty folder')
 

@@ -3,6 +3,7 @@
 
 import fcntl
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -393,6 +394,19 @@ runpy.run_path('scripts/pmu.py', run_name='__main__')"""
                     self.assertEqual(done.returncode, 0, done.stderr)
             self.assertTrue(os.path.exists(f'{folder}/build/qemu/src/hw/misc/new.c'))
 
+    def test_two_checkouts(self):
+        """two checkouts that share a build folder: each command uses the code of its own"""
+        root, other = self.project.root, self.project.top / 'other'
+        (root / 'selftest').symlink_to(ROOT / 'selftest')
+        shutil.copytree(root, other, symlinks=True)
+        write(other, {'hw/misc/new.c': 'int other;\n'})
+        with tempfile.TemporaryDirectory() as folder:           # its name has no space
+            env = dict(self.project.env, QEMU_PMU_BUILD=f'{folder}/build', XDG_CACHE_HOME=folder)
+            new = pathlib.Path(folder, 'build/qemu/src/hw/misc/new.c')
+            for cwd, text in (root, 'int new;\n'), (other, 'int other;\n'), (root, 'int new;\n'):
+                done = self.project.pmu('prepare', '--qemu-src', self.qemu, env=env, cwd=cwd)
+                self.assertEqual((done.returncode, new.read_text()), (0, text), done.stderr)
+
     def test_clean(self):
         """clean keeps edits that were not exported, unless it is told so, and what others use"""
         self.prepare()
@@ -453,6 +467,21 @@ tree.cmd_clean(argparse.Namespace(force=True, downloads=False))
                  'set QEMU_PMU_BUILD')
         one_line(self, self.project.pmu('clean', '--force'), 1, 'had files before', 'by hand')
         self.assertEqual(len(list(self.project.build.rglob('mine'))), 2)
+
+    def test_foreign_ninja(self):
+        """a build folder of another project's is not ours because it has a build.ninja"""
+        write(self.project.build, {'build.ninja': 'rule x\n', 'set-1/mine': '',
+                                   'meson-info/meson-info.json': '{"source": "/elsewhere"}'})
+        one_line(self, self.project.pmu('set'), 1, 'has files that are not of pmu',
+                 'set QEMU_PMU_BUILD')
+        self.assertTrue((self.project.build / 'set-1/mine').exists())
+
+    def test_own_ninja(self):
+        """a build folder that the user has set up with meson is one of ours"""
+        (self.project.root / 'selftest').symlink_to(ROOT / 'selftest')
+        subprocess.run(['/usr/bin/meson', 'setup', self.project.build, self.project.root],
+                       check=True, env=self.project.env, capture_output=True)
+        one_line(self, self.project.pmu('set'), 1, 'no guest')
 
     def test_clean_link(self):
         """clean follows a link"""
