@@ -116,8 +116,8 @@ def from_guest(text):
     if path.startswith(('/proc/', '/sys/')):    # tar believes their sizes, which are 0 or wrong
         raise ui.Fail(f'--get {path}: this is no file on a disk',
                       'let SCRIPT copy it to one, and get that')
-    if not os.path.isdir(os.path.dirname(local) or '.'):
-        raise ui.Fail(f'--get {text}: there is no folder {os.path.dirname(local)}')
+    if not os.path.isdir(local):            # whose content a folder of the guest adds to
+        ui.check_output(local)
     return text, path.rstrip('/'), os.path.abspath(local)
 
 

@@ -124,6 +124,9 @@ def cmd_demo(opt):
     folder, status, parts = pathlib.Path(opt.report), 0, []
     if folder.exists() and not folder.is_dir():
         raise ui.Fail(f'--report {folder}: not a folder')
+    if opt.report:
+        folder.mkdir(parents=True, exist_ok=True)
+        ui.check_output(folder / 'index.html')
     for name in [opt.arch] if opt.arch else ARCHES:
         if parts:
             print(flush=True)

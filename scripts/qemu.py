@@ -231,5 +231,6 @@ def cmd_pnor(opt):
                 *(word for catalog in opt.catalog for word in ('--catalog', catalog))]
     else:
         opt.error('neither --list IMG, nor --catalog ID=FILE with -o IMG')
+    ui.check_output(opt.output)
     graph('qemu')
     return ui.exit_status('pnv-pnor', subprocess.run([binary(PNOR + 'pnv-pnor'), *args]).returncode)

@@ -302,29 +302,53 @@ def scratch(prefix):
         yield folder
 
 
+def stream(path):
+    """What to open for a path whose file must not be replaced; None if it may be."""
+    if not os.path.exists(path):
+        return None
+    for number in 1, 2:                     # of /dev/stdout and /dev/stderr, which may be files
+        if os.path.samefile(path, number):
+            return number
+    return None if os.path.isfile(path) else path
+
+
 def check_output(*paths):
     """Refuse files to be written later that cannot be."""
     for path in filter(None, paths):
+        folder = os.path.dirname(os.path.realpath(path))        # of what a link leads to
         if os.path.isdir(path):
             raise Fail(f'{path} is a folder', 'give the name of a file')
-        if not os.path.isdir(parent := os.path.dirname(path) or '.'):
-            raise Fail(f'{path}: there is no folder {parent}', 'make it first')
+        if stream(path):
+            continue
+        if not os.path.isdir(folder):
+            raise Fail(f'{path}: there is no folder {show(folder)}', 'make it first')
+        if not os.access(folder, os.W_OK):
+            raise Fail(f'{path}: {show(folder)} may not be written', 'give another folder')
 
 
 def write(path, text):
-    """Write a file whole or not at all, and only when its content differs."""
+    """Write a file whole or not at all, and only when its content differs.
+
+    The file keeps its mode, and a link to it stays. A device, a pipe and standard output get the
+    text.
+    """
     data = text if isinstance(text, bytes) else text.encode(errors='backslashreplace')
-    path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    place, target = stream(path), pathlib.Path(path).resolve()
+    if not place:
+        target.parent.mkdir(parents=True, exist_ok=True)
     check_output(path)
-    if path.exists() and (path.is_symlink() or not path.is_file()):
-        path.write_bytes(data)      # a device, a pipe or /dev/stdout, which a file must not replace
-    elif not path.exists() or path.read_bytes() != data:
+    if place:
+        sys.stdout.flush()
+        with open(place, 'wb', closefd=place == path) as out:
+            out.write(data)
+    elif not target.exists() or target.read_bytes() != data:
         # A hidden folder is in nobody's way, nor one of the overlay's files.
-        with tempfile.TemporaryDirectory(prefix='.pmu-', dir=path.parent) as folder:
-            part = pathlib.Path(folder, path.name)
+        with tempfile.TemporaryDirectory(prefix='.pmu-', dir=target.parent) as folder:
+            part = pathlib.Path(folder, target.name)
             part.write_bytes(data)
-            part.replace(path)
+            if target.exists():
+                shutil.copymode(target, part)
+            part.replace(target)
 
 
 def main(function):

@@ -99,10 +99,17 @@ class Arguments(unittest.TestCase):
         """a file to be written that is a folder, or in none, is noticed before anything is built"""
         write(self.project.root, {'run.sh': '#!/bin/sh\n'})
         for args in ('boot arm --run run.sh --junit guest', 'count --json guest -- sh',
-                     'topdown --svg guest -- sh', 'test --junit guest'):
+                     'topdown --svg guest -- sh', 'test --junit guest',
+                     'pnor --catalog 0x4e0200=x -o guest'):
             one_line(self, self.pmu(*args.split()), 1, 'guest is a folder; give the name of a file')
             one_line(self, self.pmu(*args.replace(' guest', ' none/x').split()), 1,
                      'none/x: there is no folder none; make it first')
+        self.project.top.chmod(0o755)
+        user = 65534 if os.getuid() == 0 else None         # root may write anywhere
+        (self.project.root / 'locked').mkdir(mode=0o555)
+        for args in 'test --junit locked/x', 'boot arm --run run.sh --get /x=locked/x':
+            one_line(self, self.pmu(*args.split(), user=user), 1,
+                     'locked/x: locked may not be written; give another')
         self.assertFalse(self.project.build.exists())
 
     def test_words(self):

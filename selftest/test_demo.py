@@ -111,6 +111,9 @@ class Command(unittest.TestCase):
             self.assertEqual((path / 'index.html').read_text(), "[('arm', [], 0), ('x86', [], 2)]")
             with self.assertRaisesRegex(ui.Fail, '^--report .*index.html: not a folder'):
                 self.demo({'arm': 0}, report=f'{path}/index.html')
+            with mock.patch('os.access', return_value=False), \
+                    self.assertRaisesRegex(ui.Fail, 'index.html: .* may not be written'):
+                self.demo({}, report=str(path))                 # no guest boots
 
     def test_seen(self):
         """what a guest prints is shown, and kept for the rules"""

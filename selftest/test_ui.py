@@ -327,10 +327,44 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         self.assertTrue(path.is_fifo())
 
     def test_write_link(self):
-        """a link stays one: /dev/stdout is one, to a file if the output goes to one"""
-        path = self.top / 'link'
+        """a link stays one, and the file behind it is written, also one that is not there yet"""
+        path, file = self.top / 'link', self.top / 'file'
         path.symlink_to('file')
-        (self.top / 'file').touch()
+        for text in 'text', 'other':
+            ui.write(path, text)
+            self.assertTrue(path.is_symlink())
+            self.assertEqual((file.read_text(), file.is_symlink()), (text, False))
+
+    def test_write_mode(self):
+        """a file that is written again keeps its mode"""
+        path = self.top / 'file'
         ui.write(path, 'text')
-        self.assertTrue(path.is_symlink())
-        self.assertEqual((self.top / 'file').read_text(), 'text')
+        for mode in 0o600, 0o755:
+            path.chmod(mode)
+            ui.write(path, f'text {mode}')
+            self.assertEqual((path.stat().st_mode & 0o777, path.read_text()), (mode, f'text {mode}'))
+
+    def test_write_stream(self):
+        """/dev/stdout and /dev/stderr get the text in turn, also if the output goes to a file"""
+        for name in 'stdout', 'stderr':
+            path = self.top / name
+            with open(path, 'w') as file:
+                subprocess.run([*PYTHON, '-c', f'''
+import sys
+sys.path.append("{ROOT}/scripts")
+import ui
+print("before", file=sys.{name})
+ui.check_output("/dev/{name}")
+ui.write("/dev/{name}", "text\\n")
+print("after", file=sys.{name})'''], check=True, **{name: file})
+            self.assertEqual(path.read_text(), 'before\ntext\nafter\n')
+
+    def test_check_output(self):
+        """a file to be written in a folder that is missing or not ours is refused; others are not"""
+        (self.top / 'link').symlink_to('none/file')
+        ui.check_output(None, '', self.top / 'new', os.devnull)
+        with self.assertRaisesRegex(ui.Fail, 'link: there is no folder .*/none; make it first'):
+            ui.check_output(self.top / 'link')
+        with mock.patch('os.access', lambda path, _: str(path) != os.path.realpath(self.top)), \
+                self.assertRaisesRegex(ui.Fail, '/new: .* may not be written; give another'):
+            ui.check_output(self.top / 'new')
