@@ -73,6 +73,7 @@ def run(names, pattern='', verbose=False, report='', timed=False):
     with ui.lock(ui.BUILD / 'test.lock', 'tests'):         # meson has one log for all
         LOG.unlink(missing_ok=True)
         jobs = max(1, os.cpu_count() // len(names))     # a qtest on its own has all CPUs
+        print(f'tests: {len(names)}', flush=True)   # meson shows tracebacks on a full disk
         # One test more than CPUs: now and then, a test waits for something.
         status = ui.call(['setpriv', '--pdeathsig', 'TERM', *cmd, *names], env={
             'MESON_TESTTHREADS': str(os.cpu_count() + 1), **os.environ, 'QEMU_PMU_JOBS': str(jobs)})

@@ -4,6 +4,7 @@
 import contextlib
 import errno
 import fcntl
+import io
 import json
 import os
 import pathlib
@@ -351,11 +352,22 @@ def write(path, text):
             part.replace(target)
 
 
+class Messages(io.FileIO):
+    """Standard error. A message that cannot be written is lost; the exit status still tells."""
+
+    def write(self, data):
+        with contextlib.suppress(OSError):
+            super().write(data)
+        return len(data)
+
+
 def main(function):
     """Run a command's function: exit status 0, 1 (failed), 2 (usage) or 130."""
     for number in signal.SIGTERM, signal.SIGHUP:
         if signal.getsignal(number) != signal.SIG_IGN:          # as nohup has it
             signal.signal(number, lambda number, _: sys.exit(128 + number))
+    sys.stderr = io.TextIOWrapper(Messages(2, 'w', closefd=False), errors='backslashreplace',
+                                  write_through=True)
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})     # ./pmu has blocked it
         sys.stdout.reconfigure(encoding='utf-8', errors='surrogateescape')     # for all names

@@ -367,8 +367,16 @@ runpy.run_path('scripts/pmu.py', run_name='__main__')"""
     def test_output_full(self):
         """a full disk behind standard output is one line too"""
         with open('/dev/full', 'w') as full:
-            done = self.project.run('scripts/pmu.py', 'help', stdout=full)
-        one_line(self, done, 1, 'No space left on device')
+            for args in ['help'], ['test', 'ui', '-k', 'one line']:
+                done = self.project.run(ROOT / 'scripts/pmu.py', *args, stdout=full)
+                one_line(self, done, 1, 'No space left on device')
+
+    def test_messages_full(self):
+        """messages that cannot be written change no exit status"""
+        for args, status in (('nosuch', 2), ('boot mips', 2), ('export', 1), ('help', 0)):
+            with open('/dev/full', 'w') as full:
+                done = self.project.pmu(*args.split(), stderr=full)
+            self.assertEqual(done.returncode, status, args)
 
     def test_read_only(self):
         """a build folder that cannot be written is one line with its path"""
