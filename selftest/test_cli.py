@@ -134,6 +134,15 @@ class Arguments(unittest.TestCase):
             one_line(self, self.pmu('boot', 'arm', '--run', name), 1, f'--run {name}{why}')
         self.assertFalse(self.project.build.exists())
 
+    def test_long_script(self):
+        """a script that would be typed for long is refused with --snapshot, and taken without"""
+        for size, snapshot, long in ((256 << 10, True, False), ((256 << 10) + 1, True, True),
+                                     ((256 << 10) + 1, False, False)):
+            write(self.project.root, {'run.sh': '#!/bin/sh\n'.ljust(size)})
+            done = self.pmu('boot', 'arm', '--run', 'run.sh', *['--snapshot'] * snapshot)
+            one_line(self, done, 1, '--run run.sh: --snapshot types a script of at most 256 KB; give '
+                     'the rest with --initrd-add' if long else 'QEMU cannot be built in')
+
     def test_into_folder(self):
         """a file for a guest path with a slash at its end keeps its name, as with cp"""
         add = at_path('--initrd-add')

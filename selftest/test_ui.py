@@ -341,8 +341,8 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         ui.write(path, 'text')
         for mode in 0o600, 0o755:
             path.chmod(mode)
-            ui.write(path, f'text {mode}')
-            self.assertEqual((path.stat().st_mode & 0o777, path.read_text()), (mode, f'text {mode}'))
+            ui.write(path, str(mode))
+            self.assertEqual((path.stat().st_mode & 0o777, path.read_text()), (mode, str(mode)))
 
     def test_write_stream(self):
         """/dev/stdout and /dev/stderr get the text in turn, also if the output goes to a file"""
@@ -360,7 +360,7 @@ print("after", file=sys.{name})'''], check=True, **{name: file})
             self.assertEqual(path.read_text(), 'before\ntext\nafter\n')
 
     def test_check_output(self):
-        """a file to be written in a folder that is missing or not ours is refused; others are not"""
+        """a file to be written whose folder is missing or may not be written is refused"""
         (self.top / 'link').symlink_to('none/file')
         ui.check_output(None, '', self.top / 'new', os.devnull)
         with self.assertRaisesRegex(ui.Fail, 'link: there is no folder .*/none; make it first'):
