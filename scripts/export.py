@@ -165,7 +165,7 @@ def cmd_export(opt):
     with ui.lock(ui.HOME / 'lock', 'the source'):
         if tree.stamp(now['base']) != now['stamp'] or tree.state() != now:
             raise ui.Fail('the overlay or patches/ changed since the source was prepared',
-                          'undo that (git stash), export, and merge')
+                          tree.both())
         first, tip, files = rewrite(now, opt.patch, opt.new_patch)
         with ui.uninterrupted():
             count = write_patches(first, tip)

@@ -120,12 +120,22 @@ def edits(build=ui.BUILD):
     return ['a commit message'] if reworded else sorted(files)
 
 
-def refuse_edits(build, drop, why=''):
+def both():
+    """How to keep edits of the source and of the project."""
+    return (f'to keep both: git stash -u (or check out an older commit), {ui.command("export")}, '
+            'git commit, and git stash pop (or merge)')
+
+
+def refuse_edits(build, drop):
     """Fail if the source has edits; `drop` is what drops them."""
     if changed := edits(build):
-        raise ui.Fail(f'{ui.show(build / "qemu/src")} has edits that were not exported '
-                      f'({len(changed)} files, {changed[0]} first){why}',
-                      f'{ui.command("export")} keeps them, {drop} drops them')
+        now = state(build)
+        what = f'{ui.show(build / "qemu/src")} has edits that were not exported ' \
+               f'({len(changed)} files, {changed[0]} first)'
+        if stamp(now['base']) != now['stamp']:      # export would refuse it
+            raise ui.Fail(f'{what}, and the project changed since',
+                          f'{both()}; {drop} drops the edits')
+        raise ui.Fail(what, f'{ui.command("export")} keeps them, {drop} drops them')
 
 
 def names(commit):
@@ -209,7 +219,7 @@ def prepare(qemu_src=None, discard=False):
         if old.get('stamp') == new_stamp and (SRC / '.git').exists() and not discard:
             return old
         if not discard:
-            refuse_edits(ui.BUILD, ui.command('prepare --discard'), ', and the project changed too')
+            refuse_edits(ui.BUILD, ui.command('prepare --discard'))
         know_older_bases()
         tip = apply_series(overlay_commit(commit), version)
         # Half a checkout would look like edits.

@@ -76,6 +76,39 @@ class Prepare(fixtures.TreeTest):
                          'export', '--discard')
                 self.assertEqual((self.src / name).read_text(), 'my edit\n')
 
+    def test_dirty_both(self):
+        """where source and project have edits, the commands that the error names keep both"""
+        git = ['git', '-c', 'user.name=U', '-c', 'user.email=u@localhost', '-C', self.project.root]
+
+        def run(*args):
+            subprocess.run([*git, *args], check=True, env=self.project.env, capture_output=True)
+
+        for args in ('init', '-q'), ('add', '-A'), ('commit', '-qm', 'begin'):
+            run(*args)
+        self.edit_both('hw/misc/mine.c')
+        one_line(self, self.prepare(ok=False), 1, ', and the project changed since; to keep both: '
+                 "git stash -u (or check out an older commit), './pmu export', git commit, and git "
+                 "stash pop (or merge); './pmu prepare --discard' drops the edits")
+        run('stash', '-u')
+        self.assertEqual(self.project.pmu('export').returncode, 0)
+        for args in ('add', '-A'), ('commit', '-qm', 'edit'), ('stash', 'pop'):
+            run(*args)
+        self.prepare()
+        self.assertEqual([(self.src / 'hw/misc' / name).read_text() for name in ('mine.c', 'new.c')],
+                         ['my edit\n', 'int newer;\n'])
+
+    def test_other_source(self):
+        """edits of a source that another release is to replace are kept by an export"""
+        self.prepare()
+        write(self.src, {'hw/misc/mine.c': 'my edit\n'})
+        newer = self.project.top / 'newer'
+        write(newer, {**QEMU, 'VERSION': '10.0.14\n'})
+        one_line(self, self.prepare(newer, ok=False), 1, "(1 files, hw/misc/mine.c first); './pmu "
+                 "export' keeps them, './pmu prepare --discard' drops them")
+        self.assertEqual(self.project.pmu('export').returncode, 0)
+        self.prepare(newer)
+        self.assertEqual((self.src / 'hw/misc/mine.c').read_text(), 'my edit\n')
+
     def test_dirty_commit_refused(self):
         """edits that the user committed survive too"""
         self.edit_both('VERSION')
