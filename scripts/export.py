@@ -177,7 +177,8 @@ def cmd_export(opt):
             git('reset', '-q', tip, cwd=SRC)
             tree.write_state(now['base'], tip, now['version'], now['source'])
     roots = [r for r in (*tree.OVERLAY_ROOTS, 'patches') if (ui.ROOT / r).exists()]
-    changed = ui.output(['git', '-C', ui.ROOT, 'status', '--short', '-uall', '--', *roots])
+    changed = os.fsdecode(git('status', '--short', '-uall', '--', *roots, cwd=ui.ROOT,
+                              check=False).stdout)
     print(changed, end='')
     ui.say(f'{count} patches{ui.BASE and f" of QEMU {ui.BASE}"} and {len(files)} new files; '
            f'{len(changed.splitlines())} files differ from the last commit')

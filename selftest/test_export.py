@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+import unittest
 from unittest import mock
 
 import testing
@@ -178,6 +179,19 @@ class Export(Prepared):
         write(self.root, FILES)
         self.export()
         self.assertIn('Subject: [PATCH] hw/misc: build it\n\nBetter words.\n', self.patches()[0])
+
+    @unittest.skipIf(os.getuid(), 'needs root')
+    def test_root(self):
+        """export by root counts the files that differ in a checkout of another user's, too"""
+        git = ['git', '-c', 'user.name=U', '-c', 'user.email=u@localhost', '-C', self.root]
+        for args in ('init', '-q'), ('add', '-A'), ('commit', '-qm', 'begin'):
+            subprocess.run([*git, *args], check=True, env=self.project.env)
+        for path in self.root, self.root / '.git':
+            os.chown(path, 65534, 65534)
+        write(self.src, {'hw/misc/new.c': 'int edited;\n'})
+        done = self.export()
+        self.assertEqual(done.stdout, ' M hw/misc/new.c\n')
+        self.assertIn('; 1 files differ from the last commit', done.stderr)
 
     def test_project_changed(self):
         """export refuses when the project changed since the tree was prepared"""

@@ -94,7 +94,7 @@ class Prepare(fixtures.TreeTest):
         for args in ('add', '-A'), ('commit', '-qm', 'edit'), ('stash', 'pop'):
             run(*args)
         self.prepare()
-        self.assertEqual([(self.src / 'hw/misc' / name).read_text() for name in ('mine.c', 'new.c')],
+        self.assertEqual([(self.src / f'hw/misc/{name}.c').read_text() for name in ('mine', 'new')],
                          ['my edit\n', 'int newer;\n'])
 
     def test_other_source(self):
