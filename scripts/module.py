@@ -143,10 +143,10 @@ def build(name, source, kernel=None):
         # A module that has not changed stays as it is: a guest may be starting with it.
         order = scratch / 'modules.order'
         made = {pathlib.Path(line).stem for line in order.read_text().split()}
-        for old in scratch.glob('*.ko'):
+        for old in scratch.rglob('*.ko'):
             if old.stem not in made:
                 old.unlink()
-    found = sorted(scratch.glob('*.ko'))
+    found = sorted(scratch.rglob('*.ko'))
     if not found:
         raise ui.Fail(f'{ui.show(source)} makes no module', 'has its Kbuild file an obj-m?', log)
     return found
@@ -163,6 +163,9 @@ def reason(log, fail):
 def cmd_module(opt):
     check_source(opt.folder)
     kernels.check_options(opt)
+    if opt.kernel and not os.path.isdir(opt.kernel):
+        raise ui.Fail(f'--kernel {opt.kernel}: not a folder',
+                      'give the one in which that kernel was built')
     graph(f'guest-{opt.arch}')
     for path in build(opt.arch, opt.folder, kernels.wanted(opt)):
         ui.say(f'vermagic: {kernels.module_info(path.read_bytes(), "vermagic")}')

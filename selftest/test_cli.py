@@ -211,6 +211,14 @@ class Arguments(unittest.TestCase):
             one_line(self, self.pmu('module', 'arm', name), 1, f'{name}{why}')
         self.assertFalse(self.project.build.exists())
 
+    def test_module_kernel(self):
+        """a module is built in a kernel's tree: --kernel with an image is refused"""
+        write(self.project.root, {'new/Kbuild': 'obj-m := new.o\n',
+                                  'Image': bytes(56) + b'ARM\x64' + bytes(1024)})
+        one_line(self, self.pmu('module', 'arm', 'new', '--kernel', 'Image'), 1,
+                 '--kernel Image: not a folder; give the one in which that kernel was built')
+        self.assertFalse(self.project.build.exists())
+
     def test_early_interrupt(self):
         """Ctrl-C is at most one line, however early it comes"""
         for n in range(30):

@@ -186,6 +186,14 @@ class Build(unittest.TestCase):
         with self.assertRaisesRegex(ui.Fail, f'^{self.top}/new makes no module '):
             self.build(kernel)
 
+    def test_subfolder(self):
+        """modules of subfolders are found, as of `obj-m := sub/`, and go when not made any more"""
+        kernel = kernels.Kernel(self.top / 'tree/vmlinux', self.top / 'tree')
+        where = 'build/guest/arm/own/modules/new'
+        self.assertEqual(self.build(kernel, 'sub/one', 'two')[0],
+                         [f'{where}/sub/one.ko', f'{where}/two.ko'])
+        self.assertEqual(self.build(kernel, 'two')[0], [f'{where}/two.ko'])
+
     def test_failure(self):
         """an error is where the user's source is, not its copy"""
         kernel = kernels.Kernel(self.top / 'tree/vmlinux', self.top / 'tree')
