@@ -54,7 +54,10 @@ def paths(*args, **kw):
 def bases():
     """{branch: its table of bases.toml}, oldest first: the series is written for that one."""
     with open(ui.ROOT / 'bases.toml', 'rb') as handle:
-        return tomllib.load(handle)
+        try:
+            return tomllib.load(handle)
+        except tomllib.TOMLDecodeError as error:
+            raise ui.Fail(f'bases.toml: {error}', 'correct it')
 
 
 def branch():

@@ -19,6 +19,11 @@ import threading
 import time
 import traceback
 
+try:
+    os.getcwd()             # which makes relative paths absolute
+except FileNotFoundError:
+    sys.exit('pmu: error: the current folder was removed; cd to another one')
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HOME, CACHE = (pathlib.Path(os.path.realpath(path)) for path in (
     os.environ.get('QEMU_PMU_BUILD') or ROOT / 'build',
@@ -372,10 +377,6 @@ def main(function):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})     # ./pmu has blocked it
         sys.stdout.reconfigure(encoding='utf-8', errors='surrogateescape')     # for all names
         try:
-            os.getcwd()
-        except FileNotFoundError:
-            raise Fail('the current folder was removed', 'cd to another one')
-        try:
             status = function(sys.argv[1:]) or 0
         except SystemExit as end:
             status = end.code
@@ -393,8 +394,11 @@ def main(function):
                               'then run it again',
                 errno.EACCES: 'check the permissions of that path',
                 errno.EROFS: ELSEWHERE}
-        print(f'pmu: error: {error.filename or "write"}: {error.strerror or error}'
-              f'; {hint.get(error.errno, "put that right and run it again")}', file=sys.stderr)
+        what = f'{error.filename or "write"}: {error.strerror or error}'
+        if isinstance(error, shutil.Error) and isinstance(error.args[0], list):     # of copytree()
+            what = error.args[0][0][-1]
+        print(f'pmu: error: {what}; {hint.get(error.errno, "put that right and run it again")}',
+              file=sys.stderr)
         status = 1
     except Exception as error:            # a bug of ours: keep the traceback, spare the user
         log = LOGS / 'crash.log'

@@ -405,6 +405,12 @@ runpy.run_path('scripts/pmu.py', run_name='__main__')"""
         done = self.prepare(ok=False, env=env, user=user)
         one_line(self, done, 1, f'{locked}/build: Permission denied; check the permissions')
 
+    def test_bases(self):
+        """a mistake in bases.toml is one line, with its place"""
+        write(self.project.root, {'bases.toml': '["10.0"]\nversion = oops\n'})
+        one_line(self, self.project.pmu('prepare'), 1, 'bases.toml: Invalid value (at line 2, column '
+                 '11); correct it')
+
     def test_bug(self):
         """a bug of ours is one line, and its traceback is in the log that the line names"""
         with open(self.project.root / 'scripts/export.py', 'a') as script:

@@ -187,7 +187,7 @@ class Build(unittest.TestCase):
             self.build(kernel)
 
     def test_subfolder(self):
-        """modules of subfolders are found, as of `obj-m := sub/`, and go when not made any more"""
+        """modules of subfolders are found, as of `obj-m := sub/`, and go when they are no longer made"""
         kernel = kernels.Kernel(self.top / 'tree/vmlinux', self.top / 'tree')
         where = 'build/guest/arm/own/modules/new'
         self.assertEqual(self.build(kernel, 'sub/one', 'two')[0],

@@ -254,6 +254,9 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                 (f'raise OSError({errno.EROFS}, "ro", "/x")', 1, ['/x: ro; set QEMU_PMU_BUILD']),
                 (f'raise OSError({errno.EACCES}, "no", "/x")',
                  1, ['/x: no; check the permissions']),
+                ('import shutil; raise shutil.Error([("a", "b", "[Errno 13] no: b"), ("c", "d", "e")])',
+                 1, ['error: [Errno 13] no: b; put that right']),
+                ('import shutil; raise shutil.SameFileError("a is b")', 1, ['a is b; put that']),
                 ('raise TimeoutError("late")', 1, ['late; put that right']),
                 ('raise KeyError("k")', 1, ['internal error', 'crash.log'])):
             done = self.main(statement)
@@ -280,13 +283,15 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
 
     def test_no_folder(self):
         """in a folder that was removed: one line says so"""
-        script = (f'import os, sys\nsys.path.append("{ROOT}/scripts")\nimport ui\n'
+        script = (f'import os, sys\nsys.path.append("{ROOT}/scripts")\n'
                   f'os.mkdir("{self.top}/gone")\nos.chdir("{self.top}/gone")\n'
-                  'os.rmdir(os.getcwd())\n'
+                  'os.rmdir(os.getcwd())\nimport ui\n'
                   'ui.main(lambda _: print(ui.show(ui.ROOT)))')
-        done = subprocess.run([*PYTHON, '-c', script], capture_output=True, text=True)
-        self.assertEqual((done.returncode, done.stdout, done.stderr), (
-            1, '', 'pmu: error: the current folder was removed; cd to another one\n'))
+        for env in {}, {'QEMU_PMU_BUILD': 'here'}, {'XDG_CACHE_HOME': 'here'}:
+            done = subprocess.run([*PYTHON, '-c', script], env={**os.environ, **env},
+                                  capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (
+                1, '', 'pmu: error: the current folder was removed; cd to another one\n'))
 
     def test_pipe(self):
         """a reader that has gone away is no error message"""
