@@ -273,6 +273,8 @@ class Modules:
         self._load(module_name(path), data, arguments)
 
     def _load(self, name, data, arguments, required=True):
+        new = name not in self.order
+        self.order[name] = data, arguments, required        # already: modules may want each other
         for other in filter(None, module_info(data, 'depends').split(',')):
             self.add(other)
         # A cipher, for one, is found by the kernel only if it is there: "pre: crc32c" is for
@@ -282,4 +284,5 @@ class Modules:
             for found in sorted(self.known):
                 if (found + '_').startswith(other.replace('-', '_') + '_'):
                     self.add(found, required=False)
-        self.order[name] = data, arguments, required
+        if new:
+            self.order[name] = self.order.pop(name)         # after what it needs

@@ -360,6 +360,15 @@ class Load(unittest.TestCase):
         self.assertEqual([*self.modules.order], ['crc32c_soft', 'mine'])
         self.assertFalse(self.modules.order['crc32c_soft'][2])
 
+    def test_circle(self):
+        """modules that would like to have each other are loaded once each"""
+        tree = self.top / f'tree-{RELEASE}/lib/modules/{RELEASE}/kernel'
+        for name, other in ('one', 'two'), ('two', 'three'), ('three', 'one'):
+            write(tree, {f'{name}.ko': built() + f'softdep=pre: {other}\0'})
+        self.modules.add('one')
+        self.assertEqual([(name, required) for name, (_, _, required) in self.modules.order.items()],
+                         [('three', False), ('two', False), ('one', True)])
+
     def test_modprobe(self):
         """--modprobe: a module once, after others, required even if another one would do without it;
         nothing if it is built in; no unknown name, unless it is not required"""
