@@ -244,7 +244,7 @@ def cmd_prepare(opt):
 
 
 def cmd_clean(opt):
-    if ui.BUILD.exists() and not ui.MARK.exists() and ui.HOME != ui.ROOT / 'build':
+    if ui.BUILD.exists() and not ui.ours():
         raise ui.Fail(f'{ui.show(ui.HOME)} had files before pmu used it (it has no '
                       f'{ui.MARK.name})', 'remove the files of pmu by hand')
     if not opt.force and REPO.exists():

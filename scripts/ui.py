@@ -110,8 +110,8 @@ class Step:
         while not self.done.wait(pause):
             for handle in self.witnesses:
                 with contextlib.suppress(ValueError, OSError):      # closed by now; disk full
-                    handle.truncate(0)
-                    print(f'({self._line()[5:]})', end='', file=handle, flush=True)
+                    os.truncate(handle.fileno(), 0)
+                    os.write(handle.fileno(), f'({self._line()[5:]})'.encode())
             if self.tty:
                 width = os.get_terminal_size(2).columns - 1
                 print('\r\033[K' + self._line()[:width], end='', file=sys.stderr, flush=True)
@@ -200,7 +200,8 @@ def held():
     """Let signals that end us wait for the block's end, which sees to it that a child is ended."""
     found = []
     handlers = {number: signal.signal(number, lambda number, _: found.append(number))
-                for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+                for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+                if signal.getsignal(number) != signal.SIG_IGN}      # which a child inherits
     try:
         yield
     finally:
@@ -263,12 +264,17 @@ def configured(folder):
         f'"source": {json.dumps(str(ROOT))}' in info.read_text()
 
 
+def ours():
+    """Whether HOME was new or empty when pmu first used it: all of it may be removed."""
+    return HOME == ROOT / 'build' or MARK.exists() or not any(HOME.iterdir())
+
+
 def claim():
     """Make HOME and its MARK; refuse a folder of somebody's, where we would remove folders."""
-    if not HOME.exists() or not any(HOME.iterdir()):
-        HOME.mkdir(parents=True, exist_ok=True)
+    HOME.mkdir(parents=True, exist_ok=True)
+    if not any(HOME.iterdir()):
         MARK.touch()
-    elif HOME != ROOT / 'build' and not MARK.exists() and not configured(HOME):
+    elif not ours() and not configured(HOME):
         raise Fail(f'{show(HOME)} has files that are not of pmu',
                    'set QEMU_PMU_BUILD to a new or empty folder')
 
@@ -288,7 +294,7 @@ def lock(path, what):
             yield
         finally:
             Step.witnesses.remove(handle)
-            handle.truncate(0)
+            os.truncate(handle.fileno(), 0)
 
 
 @contextlib.contextmanager

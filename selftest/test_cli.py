@@ -485,6 +485,13 @@ tree.cmd_clean(argparse.Namespace(force=True, downloads=False))
         self.assertEqual(done.stdout.splitlines()[-1], '.qemu-pmu False')
         self.assertFalse(self.project.build.exists())
 
+    def test_clean_again(self):
+        """a clean that was killed when only the folder was left can be repeated"""
+        self.project.build.mkdir()
+        done = self.project.pmu('clean')
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
+        self.assertFalse(self.project.build.exists())
+
     def test_closed(self):
         """closed standard streams, or no home folder, are no failure"""
         env = dict(self.project.env, PATH=os.environ['PATH'])

@@ -7,6 +7,7 @@ import fcntl
 import io
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import tempfile
@@ -168,6 +169,21 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         self.assertEqual(done.stdout, 'mine\n')
         self.assertRegex(said, r'^pmu: waiting for another pmu that is busy with work '
                                       r'\(compile 7/9 \[\d+ s\]\) \[\d+ s\]\n')
+
+    def test_lock_full(self):
+        """a disk that is full while a lock is held is no failure of the command that holds it"""
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_FSIZE, before)
+        with ui.lock(self.top / 'lock', 'work'):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+            self.assertEqual(self.tick(True, *ui.Step.witnesses), self.tick(True))
+        self.assertEqual((self.top / 'lock').read_text(), '')
+
+    def test_ignored(self):
+        """a child that is started keeps ignoring what we ignore, as SIGHUP below nohup"""
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self.addCleanup(signal.signal, signal.SIGHUP, before)
+        self.assertEqual(ui.run(['sh', '-c', 'kill -HUP $$; echo alive']), ['alive'])
 
     def tick(self, tty, *locks):
         """What a step that lasts for two looks at it writes; the seconds between these."""
