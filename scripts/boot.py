@@ -11,6 +11,7 @@ import signal
 import shlex
 import subprocess
 import sys
+import termios
 import threading
 import time
 
@@ -53,6 +54,7 @@ NOISE = re.compile(r"TCG doesn't support requested feature|Could not find PNOR '
 # SeaBIOS, for one, clears the terminal, and lets it cut long lines off from then on.
 CONTROLS = re.compile(r'\x1b(\[[0-?]*[ -/]*[@-~]|[ -/]*[0-~])|[^\t -~\xa0-\U0010ffff]')
 WRAP = '\033[?7h'
+ACCELERATOR = re.compile(r'--?(accel|enable-kvm)$|([^ ]*,)?accel=')     # is in what the user says
 PREFIX = re.compile(r'^\S*qemu-system-\w+: ')        # of QEMU's messages
 
 
@@ -119,7 +121,7 @@ def command(opt, scratch):
         cmd += uefi(scratch)
     if not any(a in ('-nic', '-netdev', '-net') for a in [*given.args, *opt.args]):
         cmd += ['-nic', 'none']
-    if not any(a in ('-accel', '-enable-kvm') for a in opt.args) and ',accel=' not in opt.machine:
+    if not any(ACCELERATOR.match(word) for word in [opt.machine, *opt.args]):
         cmd += ['-accel', 'tcg']
     return [str(c) for c in cmd] + opt.args, given
 
@@ -226,23 +228,30 @@ def started(opt, interactive=False, **kw):
         if interactive:                 # Ctrl-C belongs to the guest
             stack.callback(signal.signal, signal.SIGINT,
                            signal.signal(signal.SIGINT, signal.SIG_IGN))
-        # The kernel ends it if we are killed.
-        with subprocess.Popen(['setpriv', '--pdeathsig', 'KILL', *cmd], stderr=subprocess.PIPE,
-                              pass_fds=[listener.fileno(), *given.fds],
-                              env={**qemu.HEAP, **os.environ}, **kw) as child:
+            if sys.stdin.isatty():      # whose modes a QEMU that crashes does not restore
+                stack.callback(termios.tcsetattr, 0, termios.TCSANOW, termios.tcgetattr(0))
+                stack.callback(os.set_blocking, 0, True)
+        with ui.held():
+            # The kernel ends it if we are killed.
+            child = stack.enter_context(subprocess.Popen(
+                ['setpriv', '--pdeathsig', 'KILL', *cmd], stderr=subprocess.PIPE,
+                pass_fds=[listener.fileno(), *given.fds], env={**qemu.HEAP, **os.environ}, **kw))
             messages = Messages(child.stderr, log)
-            try:
-                yield child, messages, log, given
-            finally:
-                child.terminate()
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    child.wait(10)
-                child.kill()
-                with contextlib.suppress(BrokenPipeError):      # of what was typed in too late
-                    if child.stdin:
-                        child.stdin.close()
-                messages.join()
-                messages.release()
+            stack.callback(end, child, messages)
+        yield child, messages, log, given
+
+
+def end(child, messages):
+    """End QEMU, and show what it said."""
+    child.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        child.wait(10)
+    child.kill()
+    with contextlib.suppress(BrokenPipeError):      # of what was typed in too late
+        if child.stdin:
+            child.stdin.close()
+    messages.join()
+    messages.release()
 
 
 def show(line):

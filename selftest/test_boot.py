@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import termios
 import textwrap
 import unittest
 from unittest import mock
@@ -162,6 +163,17 @@ class Boot(unittest.TestCase):
         self.assertNotIn('\033', self.boot('exit 0', mode='shell').stdout)
         # And before the guest's own shell
         self.assertIn(r"printf '\033[?7h'", (guest.SOURCES / 'init').read_text())
+
+    def test_terminal(self):
+        """a QEMU that crashes leaves the terminal as it was"""
+        ours, theirs = os.openpty()
+        self.addCleanup(os.close, ours)
+        before = termios.tcgetattr(theirs)
+        with open(theirs, 'rb', buffering=0) as terminal:
+            done = finish(self.start('stty raw -echo; perl -e "use Fcntl; fcntl(STDIN, F_SETFL, '
+                                     'O_NONBLOCK)"; kill -KILL $$', mode='shell', stdin=terminal))
+            self.assertEqual((done.returncode, termios.tcgetattr(terminal)), (137, before))
+            self.assertTrue(os.get_blocking(theirs))
 
     def test_hang(self):
         """no user space in time: one line, after the last 10 console lines and an unended one"""
@@ -328,6 +340,10 @@ class Boot(unittest.TestCase):
                           '-accel': 'tcg'})
         self.assertNotIn('-icount', found)
         self.assertNotIn('-accel', self.command('machine=virt,accel=kvm'))
+        for args in '-M virt,accel=kvm', '-machine accel=kvm', '--accel kvm', '--enable-kvm':
+            done = self.boot('', f'args={args}', mode='command')
+            self.assertNotIn('tcg', done.stdout.splitlines(), args)
+        self.assertEqual(self.command('append=x accel=1')['-accel'], 'tcg')
         done = self.boot('', 'cpu=a57', 'smp=3', 'memory=1G', 'args=-nic user -accel x -foo',
                          mode='command')
         words = done.stdout.splitlines()
@@ -432,6 +448,24 @@ class Inside(unittest.TestCase):
                                given.files['/pmu/setup']], capture_output=True, text=True)
         self.assertEqual((done.stdout, done.stderr), (
             '</pmu/modules/a (1).ko><a=$(b) c="d;  e">\n</pmu/modules/b.ko>\n', ''))
+
+    def test_signal_at_start(self):
+        """a signal that comes while QEMU is being started ends that QEMU, too"""
+        children, popen = [], subprocess.Popen
+
+        def start(*args, **kw):
+            children.append(popen(*args, **kw))
+            signal.raise_signal(signal.SIGTERM)
+            return children[-1]
+
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGTERM, before)
+        given = mock.Mock(fds=[], running=contextlib.nullcontext)
+        with mock.patch('boot.command', return_value=(['sh', '-c', 'exec sleep 100'], given)), \
+                mock.patch('monitor.FOLDER', self.top), mock.patch('subprocess.Popen', start), \
+                self.assertRaises(KeyboardInterrupt), boot.started(boot.Options('arm')):
+            self.fail('it goes on')
+        self.assertIsNotNone(children[0].poll())
 
     def snapshot(self, name, qmp, *options):
         """A Snapshot of a run whose guest has this monitor, and QEMU these further options."""
