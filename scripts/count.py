@@ -76,8 +76,8 @@ def cmd_count(opt):
     lines, beyond = compare(counts, old, opt.tolerance)
     print(*lines, sep='\n', flush=True)
     if opt.json:
-        ui.write(opt.json, json.dumps({'command': opt.args, 'cpu': CPU, 'counts': counts},
-                                      indent=1) + '\n')
+        ui.save(opt.json, json.dumps({'command': opt.args, 'cpu': CPU, 'counts': counts},
+                                     indent=1) + '\n')
     if beyond and not status:
         raise ui.Fail(f'{" and ".join(beyond)} changed by more than {opt.tolerance:g} %',
                       f'if that is as it should be, make {opt.baseline} anew with --json')

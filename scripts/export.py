@@ -165,7 +165,7 @@ def cmd_export(opt):
     with ui.lock(ui.HOME / 'lock', 'the source'):
         if tree.stamp(now['base']) != now['stamp'] or tree.state() != now:
             raise ui.Fail('the overlay or patches/ changed since the source was prepared',
-                          tree.both())
+                          tree.way_out(now))
         first, tip, files = rewrite(now, opt.patch, opt.new_patch)
         with ui.uninterrupted():
             count = write_patches(first, tip)
@@ -176,9 +176,8 @@ def cmd_export(opt):
                 os.chmod(ui.ROOT / name, 0o755 if os.access(SRC / name, os.X_OK) else 0o644)
             git('reset', '-q', tip, cwd=SRC)
             tree.write_state(now['base'], tip, now['version'], now['source'])
-    roots = [r for r in (*tree.OVERLAY_ROOTS, 'patches') if (ui.ROOT / r).exists()]
-    changed = os.fsdecode(git('status', '--short', '-uall', '--', *roots, cwd=ui.ROOT,
-                              check=False).stdout)
+    changed = os.fsdecode(git('status', '--short', '-uall', '--', *tree.OVERLAY_ROOTS, 'patches',
+                              cwd=ui.ROOT, check=False).stdout)
     print(changed, end='')
     ui.say(f'{count} patches{ui.BASE and f" of QEMU {ui.BASE}"} and {len(files)} new files; '
            f'{len(changed.splitlines())} files differ from the last commit')

@@ -17,7 +17,6 @@ def graph(*targets, qemu_src=None):
             (ui.HOME / 'guest').mkdir(exist_ok=True)        # the same for all bases
             (ui.BUILD / 'guest').symlink_to('../guest')
         if not ui.configured(ui.BUILD):         # perhaps for another checkout
-            (ui.BUILD / 'build.ninja').unlink(missing_ok=True)      # in case meson fails
             known = (ui.BUILD / 'meson-private/coredata.dat').exists()
             ui.run(['/usr/bin/meson', 'setup', *['--reconfigure'] * known, f'-Dbase={ui.BASE}',
                     ui.BUILD, ui.ROOT], 'meson.log', 'meson setup')

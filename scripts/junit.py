@@ -67,5 +67,5 @@ def write(path, suites):
                 ET.SubElement(node, {'failed': 'failure'}.get(case.verdict, case.verdict),
                               message=case.text.partition('\n')[0]).text = case.text
     ET.indent(root)
-    ui.write(path, re.sub(r'[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]', '?',
-                          ET.tostring(root, 'unicode')) + '\n')
+    ui.save(path, re.sub(r'[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]', '?',
+                         ET.tostring(root, 'unicode')) + '\n')

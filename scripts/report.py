@@ -165,5 +165,5 @@ def demo_page(demos):
 
 
 def write(path, text):
-    ui.write(path, text)
+    ui.save(path, text)
     ui.say(f'wrote {ui.show(path)}')

@@ -14,8 +14,6 @@ import time
 import monitor
 import ui
 
-MOST = 256 << 10        # bytes of a script: a console takes 10 to 30 KB a second
-
 
 class Snapshot:
     def __init__(self, opt, cmd, scratch):

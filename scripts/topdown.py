@@ -279,7 +279,7 @@ def cmd_topdown(opt):
     status, found, timeline = run(options)
     print(options.title, f'{options.note(found)}\n', *tree(found), sep='\n', flush=True)
     if opt.json:
-        ui.write(opt.json, as_json(options, found))
+        ui.save(opt.json, as_json(options, found))
     if opt.svg or opt.html:
         import report                       # with matplotlib
         if opt.svg:

@@ -120,22 +120,20 @@ def edits(build=ui.BUILD):
     return ['a commit message'] if reworded else sorted(files)
 
 
-def both():
-    """How to keep edits of the source and of the project."""
-    return (f'to keep both: git stash -u (or check out an older commit), {ui.command("export")}, '
-            'git commit, and git stash pop (or merge)')
+def way_out(now):
+    """The commands that bring edits of the source into the project."""
+    export = ui.command('export')
+    return export if stamp(now['base']) == now['stamp'] else (      # export refuses the others
+        f'git stash -u (or check out an older commit), {export}, git commit, and git stash pop '
+        '(or merge)')
 
 
 def refuse_edits(build, drop):
     """Fail if the source has edits; `drop` is what drops them."""
     if changed := edits(build):
-        now = state(build)
-        what = f'{ui.show(build / "qemu/src")} has edits that were not exported ' \
-               f'({len(changed)} files, {changed[0]} first)'
-        if stamp(now['base']) != now['stamp']:      # export would refuse it
-            raise ui.Fail(f'{what}, and the project changed since',
-                          f'{both()}; {drop} drops the edits')
-        raise ui.Fail(what, f'{ui.command("export")} keeps them, {drop} drops them')
+        raise ui.Fail(f'{ui.show(build / "qemu/src")} has edits that were not exported '
+                      f'({len(changed)} files, {changed[0]} first)',
+                      f'to keep them: {way_out(state(build))}; {drop} drops them')
 
 
 def names(commit):
@@ -244,7 +242,8 @@ def cmd_prepare(opt):
 
 
 def cmd_clean(opt):
-    if ui.BUILD.exists() and not ui.ours():
+    if ui.BUILD.exists() and not ui.MARK.exists() and ui.HOME != ui.ROOT / 'build' and \
+            any(ui.HOME.iterdir()):             # else a clean was interrupted at its very end
         raise ui.Fail(f'{ui.show(ui.HOME)} had files before pmu used it (it has no '
                       f'{ui.MARK.name})', 'remove the files of pmu by hand')
     if not opt.force and REPO.exists():

@@ -260,13 +260,8 @@ def try_lock(path):
 def configured(folder):
     """Whether meson has set up a folder for this checkout, and not for another project's."""
     info = folder / 'meson-info/meson-info.json'
-    return (folder / 'build.ninja').exists() and info.exists() and \
-        f'"source": {json.dumps(str(ROOT))}' in info.read_text()
-
-
-def ours():
-    """Whether HOME was new or empty when pmu first used it: all of it may be removed."""
-    return HOME == ROOT / 'build' or MARK.exists() or not any(HOME.iterdir())
+    text = info.read_text() if info.exists() else ''
+    return f'"source": {json.dumps(str(ROOT))}' in text and '"error": false' in text
 
 
 def claim():
@@ -274,7 +269,7 @@ def claim():
     HOME.mkdir(parents=True, exist_ok=True)
     if not any(HOME.iterdir()):
         MARK.touch()
-    elif not ours() and not configured(HOME):
+    elif HOME != ROOT / 'build' and not MARK.exists() and not configured(HOME):
         raise Fail(f'{show(HOME)} has files that are not of pmu',
                    'set QEMU_PMU_BUILD to a new or empty folder')
 
@@ -314,56 +309,40 @@ def scratch(prefix):
         yield folder
 
 
-def stream(path):
-    """What to open for a path whose file must not be replaced; None if it may be."""
-    if not os.path.exists(path):
-        return None
-    for number in 1, 2:                     # of /dev/stdout and /dev/stderr, which may be files
-        if os.path.samefile(path, number):
-            return number
-    return None if os.path.isfile(path) else path
-
-
 def check_output(*paths):
-    """Refuse files to be written later that cannot be."""
+    """Refuse files for save() that cannot be written."""
     for path in filter(None, paths):
         folder = os.path.dirname(os.path.realpath(path))        # of what a link leads to
         if os.path.isdir(path):
             raise Fail(f'{path} is a folder', 'give the name of a file')
-        if stream(path):
-            continue
-        if not os.path.isdir(folder):
+        if not os.path.exists(path) and not os.path.isdir(folder):
             raise Fail(f'{path}: there is no folder {show(folder)}', 'make it first')
-        if not os.access(folder, os.W_OK):
-            raise Fail(f'{path}: {show(folder)} may not be written', 'give another folder')
+        if not os.access(path if os.path.exists(path) else folder, os.W_OK):
+            raise Fail(f'{path} may not be written', 'give another file')
+
+
+def save(path, text):
+    """Write a file of the user's, which keeps its mode and may be a link, a device or a pipe."""
+    sys.stdout.flush()
+    number = {'/dev/stdout': 1, '/dev/stderr': 2}.get(str(path))    # which may be files, too
+    with open(number or path, 'wb', closefd=not number) as out:
+        out.write(text.encode(errors='backslashreplace'))
 
 
 def write(path, text):
-    """Write a file whole or not at all, and only when its content differs.
-
-    The file keeps its mode, and a link to it stays. A device, a pipe and standard output get the
-    text.
-    """
+    """Write a file of ours whole or not at all, and only when its content differs."""
     data = text if isinstance(text, bytes) else text.encode(errors='backslashreplace')
-    place, target = stream(path), pathlib.Path(path).resolve()
-    if not place:
-        target.parent.mkdir(parents=True, exist_ok=True)
-    check_output(path)
-    if place:
-        sys.stdout.flush()
-        with open(place, 'wb', closefd=place == path) as out:
-            out.write(data)
-    elif not target.exists() or target.read_bytes() != data:
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_bytes() != data:
         # A hidden folder is in nobody's way, nor one of the overlay's files.
-        with tempfile.TemporaryDirectory(prefix='.pmu-', dir=target.parent) as folder:
-            part = pathlib.Path(folder, target.name)
+        with tempfile.TemporaryDirectory(prefix='.pmu-', dir=path.parent) as folder:
+            part = pathlib.Path(folder, path.name)
             part.write_bytes(data)
-            if target.exists():
-                shutil.copymode(target, part)
-            part.replace(target)
+            part.replace(path)
 
 
-class Messages(io.FileIO):
+class Stderr(io.FileIO):
     """Standard error. A message that cannot be written is lost; the exit status still tells."""
 
     def write(self, data):
@@ -377,7 +356,7 @@ def main(function):
     for number in signal.SIGTERM, signal.SIGHUP:
         if signal.getsignal(number) != signal.SIG_IGN:          # as nohup has it
             signal.signal(number, lambda number, _: sys.exit(128 + number))
-    sys.stderr = io.TextIOWrapper(Messages(2, 'w', closefd=False), errors='backslashreplace',
+    sys.stderr = io.TextIOWrapper(Stderr(2, 'w', closefd=False), errors='backslashreplace',
                                   write_through=True)
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})     # ./pmu has blocked it

@@ -109,7 +109,7 @@ class Arguments(unittest.TestCase):
         (self.project.root / 'locked').mkdir(mode=0o555)
         for args in 'test --junit locked/x', 'boot arm --run run.sh --get /x=locked/x':
             one_line(self, self.pmu(*args.split(), user=user), 1,
-                     'locked/x: locked may not be written; give another')
+                     'locked/x may not be written; give another')
         self.assertFalse(self.project.build.exists())
 
     def test_words(self):
@@ -140,8 +140,8 @@ class Arguments(unittest.TestCase):
                                      ((256 << 10) + 1, False, False)):
             write(self.project.root, {'run.sh': '#!/bin/sh\n'.ljust(size)})
             done = self.pmu('boot', 'arm', '--run', 'run.sh', *['--snapshot'] * snapshot)
-            one_line(self, done, 1, '--run run.sh: --snapshot types a script of at most 256 KB; give '
-                     'the rest with --initrd-add' if long else 'QEMU cannot be built in')
+            one_line(self, done, 1, '--run run.sh: --snapshot types a script of at most 256 KB; '
+                     'give the rest with --initrd-add' if long else 'QEMU cannot be built in')
 
     def test_into_folder(self):
         """a file for a guest path with a slash at its end keeps its name, as with cp"""
@@ -408,8 +408,8 @@ runpy.run_path('scripts/pmu.py', run_name='__main__')"""
     def test_bases(self):
         """a mistake in bases.toml is one line, with its place"""
         write(self.project.root, {'bases.toml': '["10.0"]\nversion = oops\n'})
-        one_line(self, self.project.pmu('prepare'), 1, 'bases.toml: Invalid value (at line 2, column '
-                 '11); correct it')
+        one_line(self, self.project.pmu('prepare'), 1,
+                 'bases.toml: Invalid value (at line 2, column 11); correct it')
 
     def test_bug(self):
         """a bug of ours is one line, and its traceback is in the log that the line names"""

@@ -187,7 +187,7 @@ class Build(unittest.TestCase):
             self.build(kernel)
 
     def test_subfolder(self):
-        """modules of subfolders are found, as of `obj-m := sub/`, and go when they are no longer made"""
+        """modules of subfolders are found, and go when they are no longer made"""
         kernel = kernels.Kernel(self.top / 'tree/vmlinux', self.top / 'tree')
         where = 'build/guest/arm/own/modules/new'
         self.assertEqual(self.build(kernel, 'sub/one', 'two')[0],
@@ -366,7 +366,7 @@ class Load(unittest.TestCase):
         for name, other in ('one', 'two'), ('two', 'three'), ('three', 'one'):
             write(tree, {f'{name}.ko': built() + f'softdep=pre: {other}\0'})
         self.modules.add('one')
-        self.assertEqual([(name, required) for name, (_, _, required) in self.modules.order.items()],
+        self.assertEqual([(name, module[2]) for name, module in self.modules.order.items()],
                          [('three', False), ('two', False), ('one', True)])
 
     def test_modprobe(self):

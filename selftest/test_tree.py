@@ -86,9 +86,9 @@ class Prepare(fixtures.TreeTest):
         for args in ('init', '-q'), ('add', '-A'), ('commit', '-qm', 'begin'):
             run(*args)
         self.edit_both('hw/misc/mine.c')
-        one_line(self, self.prepare(ok=False), 1, ', and the project changed since; to keep both: '
-                 "git stash -u (or check out an older commit), './pmu export', git commit, and git "
-                 "stash pop (or merge); './pmu prepare --discard' drops the edits")
+        one_line(self, self.prepare(ok=False), 1, 'hw/misc/mine.c first); to keep them: git '
+                 "stash -u (or check out an older commit), './pmu export', git commit, and git "
+                 "stash pop (or merge); './pmu prepare --discard' drops them")
         run('stash', '-u')
         self.assertEqual(self.project.pmu('export').returncode, 0)
         for args in ('add', '-A'), ('commit', '-qm', 'edit'), ('stash', 'pop'):
@@ -103,8 +103,8 @@ class Prepare(fixtures.TreeTest):
         write(self.src, {'hw/misc/mine.c': 'my edit\n'})
         newer = self.project.top / 'newer'
         write(newer, {**QEMU, 'VERSION': '10.0.14\n'})
-        one_line(self, self.prepare(newer, ok=False), 1, "(1 files, hw/misc/mine.c first); './pmu "
-                 "export' keeps them, './pmu prepare --discard' drops them")
+        one_line(self, self.prepare(newer, ok=False), 1, "(1 files, hw/misc/mine.c first); to keep "
+                 "them: './pmu export'; './pmu prepare --discard' drops them")
         self.assertEqual(self.project.pmu('export').returncode, 0)
         self.prepare(newer)
         self.assertEqual((self.src / 'hw/misc/mine.c').read_text(), 'my edit\n')
