@@ -23,7 +23,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message):
         message = re.sub('^argument .*?: (?=--)', '', message)      # it names the option itself
-        print(f"pmu: error: {message}; see '{self.prog} --help'", file=sys.stderr)
+        ui.say(f"error: {message}; see '{self.prog} --help'")
         sys.exit(2)
 
 

@@ -153,9 +153,8 @@ class Messages(threading.Thread):
         """Show messages, and from now on at once."""
         with self.lock:
             self.released = True
-            with contextlib.suppress(OSError):      # nobody reads: QEMU must not wait for us
-                for text in self.held:
-                    print(f'qemu: {PREFIX.sub("", text)}', file=sys.stderr, flush=True)
+            for text in self.held:
+                ui.say(PREFIX.sub('', text), 'qemu: ')
             self.held.clear()
 
     def reason(self):
@@ -203,7 +202,7 @@ class Console:
         """A Fail, after the last lines of the console."""
         rest = self.buffer.removesuffix(b'\n').split(b'\n') if self.buffer else []
         for line in [*self.tail, *rest]:
-            print('console:', CONTROLS.sub('', line.decode(errors='replace')), file=sys.stderr)
+            ui.say(CONTROLS.sub('', line.decode(errors='replace')), 'console: ')
         return ui.Fail(what, hint, self.log.name)
 
 

@@ -4,7 +4,6 @@
 import contextlib
 import errno
 import fcntl
-import io
 import json
 import os
 import pathlib
@@ -73,8 +72,10 @@ def show(path):
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
-def say(text):
-    print(f'pmu: {text}', file=sys.stderr, flush=True)
+def say(text, begin='pmu: ', end='\n'):
+    """Write to standard error. A message that cannot be written changes no exit status."""
+    with contextlib.suppress(OSError):
+        print(f'{begin}{text}', end=end, file=sys.stderr, flush=True)
 
 
 class Step:
@@ -103,7 +104,7 @@ class Step:
 
     def _line(self):
         detail = self.detail() if callable(self.detail) else self.detail
-        return f'pmu: {self.name} {detail}'.rstrip() + f' [{self.elapsed():.0f} s]'
+        return f'{self.name} {detail}'.rstrip() + f' [{self.elapsed():.0f} s]'
 
     def _tick(self):
         pause = 1
@@ -111,21 +112,21 @@ class Step:
             for handle in self.witnesses:
                 with contextlib.suppress(ValueError, OSError):      # closed by now; disk full
                     os.truncate(handle.fileno(), 0)
-                    os.write(handle.fileno(), f'({self._line()[5:]})'.encode())
+                    os.write(handle.fileno(), f'({self._line()})'.encode())
             if self.tty:
-                width = os.get_terminal_size(2).columns - 1
-                print('\r\033[K' + self._line()[:width], end='', file=sys.stderr, flush=True)
+                width = os.get_terminal_size(2).columns - len('pmu: ') - 1
+                say(self._line()[:width], '\r\033[Kpmu: ', '')
             else:
-                print(self._line(), file=sys.stderr, flush=True)
+                say(self._line())
                 pause = 20
 
     def __exit__(self, kind, *_):
         self.done.set()
         self.thread.join()
         if self.tty:
-            print('\r\033[K', end='', file=sys.stderr)
+            say('\r\033[K', '', '')
         if kind is None and self.elapsed() >= 1:
-            print(f'pmu: {self.name}: done in {self.elapsed():.1f} s', file=sys.stderr, flush=True)
+            say(f'{self.name}: done in {self.elapsed():.1f} s')
 
 
 def run(cmd, log=None, what=None, hint=None, on_line=None, **kw):
@@ -342,22 +343,11 @@ def write(path, text):
             part.replace(path)
 
 
-class Stderr(io.FileIO):
-    """Standard error. A message that cannot be written is lost; the exit status still tells."""
-
-    def write(self, data):
-        with contextlib.suppress(OSError):
-            super().write(data)
-        return len(data)
-
-
 def main(function):
     """Run a command's function: exit status 0, 1 (failed), 2 (usage) or 130."""
     for number in signal.SIGTERM, signal.SIGHUP:
         if signal.getsignal(number) != signal.SIG_IGN:          # as nohup has it
             signal.signal(number, lambda number, _: sys.exit(128 + number))
-    sys.stderr = io.TextIOWrapper(Stderr(2, 'w', closefd=False), errors='backslashreplace',
-                                  write_through=True)
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})     # ./pmu has blocked it
         sys.stdout.reconfigure(encoding='utf-8', errors='surrogateescape')     # for all names
@@ -367,10 +357,10 @@ def main(function):
             status = end.code
         sys.stdout.flush()
     except Fail as fail:
-        print(f'pmu: error: {fail}', file=sys.stderr)
+        say(f'error: {fail}')
         status = fail.status
     except KeyboardInterrupt:
-        print('\npmu: interrupted; run the same command again to go on', file=sys.stderr)
+        say('interrupted; run the same command again to go on', '\npmu: ')
         status = 130
     except BrokenPipeError:
         status = 141                      # as a program that the signal ended
@@ -382,16 +372,15 @@ def main(function):
         what = f'{error.filename or "write"}: {error.strerror or error}'
         if isinstance(error, shutil.Error) and isinstance(error.args[0], list):     # of copytree()
             what = error.args[0][0][-1]
-        print(f'pmu: error: {what}; {hint.get(error.errno, "put that right and run it again")}',
-              file=sys.stderr)
+        say(f'error: {what}; {hint.get(error.errno, "put that right and run it again")}')
         status = 1
     except Exception as error:            # a bug of ours: keep the traceback, spare the user
         log = LOGS / 'crash.log'
         with contextlib.suppress(OSError, Fail):
             claim()
             write(log, traceback.format_exc())
-        print(f'pmu: error: internal error: {error!r} (log: {show(log)})'
-              '; please report it with that log, to whom MAINTAINERS says', file=sys.stderr)
+        say(f'error: internal error: {error!r} (log: {show(log)})'
+            '; please report it with that log, to whom MAINTAINERS says')
         status = 1
     with contextlib.suppress(OSError):
         sys.stdout.flush()
