@@ -78,13 +78,13 @@ class Junit(unittest.TestCase):
 
     def test_hostile(self):
         """long lines, many lines and large plans take no time that grows faster than they do"""
-        start = time.monotonic()
+        start = time.process_time()
         for line, name in (('ok 1 ' + 'a ' * 50000 + ' ' * 50000 + 'b', 'a a'),
                            ('ok 1 #' + ' ' * 50000 + 'b', '#  '), ('ok 1 ' + '# SKIP ' * 50000, 'test 1'),
                            ('1..' + '9' * 5000, 'all tests are run'),
                            ('1..99999999999\n' + 'ok\n' * 20000, 'test ')):
             self.assertEqual(found(line)[0][0][:len(name)], name)
-        self.assertLess(time.monotonic() - start, 30)      # 1 on a calm host
+        self.assertLess(time.process_time() - start, 30)
 
     def test_write(self):
         """the file is XML with each verdict counted, whatever bytes a guest prints"""
