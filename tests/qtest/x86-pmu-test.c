@@ -649,6 +649,61 @@ static void test_corrupt(const void *data)
     unlink(stream);
 }
 
+/*
+ * A snapshot that is refused half way leaves parts of it behind, with which the
+ * user may let the guest go on: no index of these leads out of its array.
+ */
+static void test_refused(const void *data)
+{
+    static const char bad[] = "\005\036cpu/tcg_pmu/precise/lookup/bad\0\0\0\1";
+    const char *cpu = data;
+    bool precise = strstr(cpu, "precise");
+    g_autofree char *disk = guest_disk();
+    g_autofree char *args = g_strdup_printf("%s" GUEST_DISK, cpu, disk);
+    Guest g = guest_init(args, 0);
+    g_autofree char *saved = NULL, *text = NULL;
+    size_t size, at;
+
+    guest_start(&g, GUEST_CASE(migrate_refused), 0, 0);
+    g_usleep(20000);
+    saved = qtest_hmp(g.qts, "savevm s");
+    g_assert_cmpstr(saved, ==, "");
+    guest_quit(&g);
+    g_assert(g_file_get_contents(disk, &text, &size, NULL));
+    if (precise) {
+        /* X86PMULookup.top is behind the version, both structures but it */
+        at = find(text, size, "\023cpu/tcg_pmu/precise") + 20 + 4 +
+             (512 + 32768 + 2 * (64 + 1024) + 512) * 8 + 512 * 8 + 4096 + 4 +
+             16 * 8;
+        g_assert_cmpint(text[at], <=, 16);
+    } else {
+        /* X86PMU.irq_domains is behind the version and DEBUGCTL */
+        at = find(text, size, "\017cpu/tcg_pmu/mix") + 16 + 4;
+        memset(text + at, 0xff, 4);
+        at = find(text, size, "\013cpu/tcg_pmu") + 12 + 4 + 8;
+    }
+    for (unsigned value = 16; value < 26; value++) {
+        g_autofree char *loaded = NULL;
+
+        text[at] = value;
+        if (precise) {
+            memcpy(text + at + 1, bad, sizeof(bad) - 1);
+        }
+        g_assert(g_file_set_contents(disk, text, size, NULL));
+        g = guest_init(args, 0);
+        loaded = qtest_hmp(g.qts, "loadvm s");
+        g_test_message("%u: %s", value, loaded);
+        g_assert_cmpstr(loaded, !=, "");
+        for (unsigned i = 0; i < 10; i++) {
+            qtest_qmp_assert_success(g.qts, "{ 'execute': 'cont' }");
+            g_usleep(5000);
+            qtest_qmp_assert_success(g.qts, "{ 'execute': 'stop' }");
+        }
+        guest_quit(&g);
+    }
+    unlink(disk);
+}
+
 /* ---------------------------------------------------------- A debugger */
 
 typedef struct Stepped {
@@ -1356,6 +1411,9 @@ int main(int argc, char **argv)
     qtest_add_data_func("x86-pmu/corrupt/precise",
                         ICELAKE ",pmu-model=precise", test_corrupt);
     qtest_add_data_func("x86-pmu/corrupt/pinned", ICELAKE MIX, test_corrupt);
+    qtest_add_data_func("x86-pmu/refused/pinned", ICELAKE MIX, test_refused);
+    qtest_add_data_func("x86-pmu/refused/precise",
+                        ICELAKE ",pmu-model=precise", test_refused);
     for (int i = 0; i < ARRAY_SIZE(stepped); i++) {
         qtest_add_data_func(stepped[i].path, &stepped[i], test_gdb);
     }

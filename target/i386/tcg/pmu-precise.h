@@ -92,7 +92,7 @@ typedef struct X86PMUTLB {
  * @load: where the next address of a load goes, in X86PMUPrecise.loads (not
  *        migrated: all are looked up before a save)
  * @history: outcomes of conditional branches, the last one in bit 0
- * @top: where the next one goes in @returns
+ * @top: where the next one goes in @returns, modulo their number
  * @l1i: addresses of lines
  *
  * In this order, what is written often and what is read soon after that do not

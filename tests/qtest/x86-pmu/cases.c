@@ -3075,6 +3075,21 @@ static void case_migrate_zero(void)
     check("PERF_METRICS", NO_STEP, rdmsr(MSR_PERF_METRICS), 1);
 }
 
+/* For ever: counters are written, functions called, memory is read */
+static void case_migrate_refused(void)
+{
+    static uint32_t word;
+
+    pmu_reset();
+    wrmsr(MSR_GLOBAL_CTRL, COUNTERS_MASK);
+    while (true) {
+        wrmsr(MSR_EVTSEL(0), EV_INSNS | EVTSEL_OS | EVTSEL_EN);
+        /* With an even return address, which may be that of a uint64_t */
+        asm volatile(".balign 8; nop; nop; nop; call 1f; jmp 2f; 1: ret; "
+                     "2: mov %0, %%eax" : : "m"(word) : "eax", "memory");
+    }
+}
+
 /* Counters are frozen; without a look at the PMU, its interrupt comes. */
 static void case_migrate_pending(void)
 {

@@ -48,6 +48,7 @@
     X(values, "values", CASE_MANUAL)                                        \
     X(migrate, "migrate", CASE_MANUAL)                                      \
     X(migrate_zero, "migrate/zero", CASE_MANUAL)                            \
+    X(migrate_refused, "migrate/refused", CASE_MANUAL)                      \
     X(migrate_pending, "migrate/pending", CASE_MANUAL)                      \
     X(migrate_ones, "migrate/ones", CASE_MANUAL)                            \
     X(endless, "stop/endless", CASE_MANUAL)                                 \

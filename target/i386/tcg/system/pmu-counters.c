@@ -475,8 +475,12 @@ static void x86_pmu_set_due(X86CPU *cpu)
         due[i] = INSN_COUNT_NEVER;
     }
     if (pmu->irq_domains) {
-        /* Inhibited: after the next instruction */
-        due[pmu->irq_domains] = x86_pmu_inhibited(cpu);
+        /*
+         * Inhibited: after the next instruction. A stream that was refused may
+         * have left other bits.
+         */
+        due[pmu->irq_domains & MAKE_64BIT_MASK(0, X86_COUNT_DOMAINS)] =
+            x86_pmu_inhibited(cpu);
     }
     for (i = 0; i < PMU_COUNTERS; i++) {
         const PMUConfig *c = &pmu->config[i];
