@@ -295,7 +295,7 @@ static void ppc_count_deadline(CPUState *cs)
  */
 const InsnCountOps ppc_insn_count_ops = {
     .offset = offsetof(PowerPCCPU, insn_count.insns),
-    /* Within gprh[], which only the SPE of 32-bit CPUs uses */
+    /* Aliases gprh[] only, which only the SPE of 32-bit CPUs uses */
     .word = INSN_COUNT_WORD_AT(PowerPCCPU, insn_count.insns, 0x128),
     .units_lane = PPC_COUNT_INSNS,
     .domains = PPC_COUNT_DOMAINS,

@@ -445,7 +445,7 @@ static bool pmu_insn_reaches(CPUState *cs, unsigned domain,
  */
 const InsnCountOps arm_insn_count_ops = {
     .offset = offsetof(ARMCPU, pmu_count.insns),
-    /* In the descriptors of the TLBs of stage 2 and of physical addresses */
+    /* Aliases the TLB descriptors of stage 2 and of physical addresses */
     .word = INSN_COUNT_WORD_AT(ARMCPU, pmu_count.insns, 0x3a0),
     .units_lane = PMU_LANE_INST,
     .domains = 1,
