@@ -655,6 +655,7 @@ static void test_corrupt(const void *data)
  */
 static void test_refused(const void *data)
 {
+    /* A subsection that nobody knows, directly behind X86PMULookup */
     static const char bad[] = "\005\036cpu/tcg_pmu/precise/lookup/bad\0\0\0\1";
     const char *cpu = data;
     bool precise = strstr(cpu, "precise");
@@ -665,13 +666,16 @@ static void test_refused(const void *data)
     size_t size, at;
 
     guest_start(&g, GUEST_CASE(migrate_refused), 0, 0);
-    g_usleep(20000);
+    guest_wait_phase(&g, 1);
     saved = qtest_hmp(g.qts, "savevm s");
     g_assert_cmpstr(saved, ==, "");
     guest_quit(&g);
     g_assert(g_file_get_contents(disk, &text, &size, NULL));
     if (precise) {
-        /* X86PMULookup.top is behind the version, both structures but it */
+        /*
+         * X86PMULookup.top: behind the version, all arrays of X86PMUPrecise,
+         * and those of X86PMULookup, which it ends
+         */
         at = find(text, size, "\023cpu/tcg_pmu/precise") + 20 + 4 +
              (512 + 32768 + 2 * (64 + 1024) + 512) * 8 + 512 * 8 + 4096 + 4 +
              16 * 8;
@@ -694,6 +698,7 @@ static void test_refused(const void *data)
         loaded = qtest_hmp(g.qts, "loadvm s");
         g_test_message("%u: %s", value, loaded);
         g_assert_cmpstr(loaded, !=, "");
+        guest_set_phase(&g, 2);
         for (unsigned i = 0; i < 10; i++) {
             qtest_qmp_assert_success(g.qts, "{ 'execute': 'cont' }");
             g_usleep(5000);

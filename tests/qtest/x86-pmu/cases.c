@@ -3082,6 +3082,11 @@ static void case_migrate_refused(void)
 
     pmu_reset();
     wrmsr(MSR_GLOBAL_CTRL, COUNTERS_MASK);
+    /* Not wait_for_host(), whose return would change what is predicted */
+    MAILBOX(MAILBOX_PHASE) = 1;
+    while (MAILBOX(MAILBOX_PHASE) != 2) {
+        asm volatile("pause" : : : "memory");
+    }
     while (true) {
         wrmsr(MSR_EVTSEL(0), EV_INSNS | EVTSEL_OS | EVTSEL_EN);
         /* With an even return address, which may be that of a uint64_t */

@@ -267,7 +267,6 @@ static int precise_post_load(void *opaque, int version_id)
     X86CPU *cpu = opaque;
     unsigned i;
 
-    cpu->pmu_lookup.top %= X86_PMU_RETURNS;
     for (i = 0; i < X86_PMU_GSHARE; i++) {
         cpu->pmu_lookup.gshare[i] &= 7;
     }
