@@ -154,7 +154,7 @@ def programs(arch):
 
 def stamp(arch):
     digest = hashlib.sha256(arch.kernel.encode())
-    for path in [SOURCES / 'init', *sorted(SOURCES.glob('*.[ch]')),
+    for path in [SOURCES / 'init', SOURCES / 'fstab', *sorted(SOURCES.glob('*.[ch]')),
                  *sorted(SOURCES.glob('*.map')),
                  *sorted((SOURCES / arch.name).glob('**/*.[ch]')), pathlib.Path(__file__)]:
         digest.update(f'\0{path.name}\0'.encode() + path.read_bytes())
@@ -191,6 +191,7 @@ def build(name):
                 archive.device('dev/null', 1, 3)
                 archive.add('bin/busybox', (root / 'usr/bin/busybox').read_bytes(), 0o755)
                 archive.add('init', (SOURCES / 'init').read_bytes(), 0o755)
+                archive.add('etc/fstab', (SOURCES / 'fstab').read_bytes())
                 add_program(archive, root, 'perf', libraries(arch))
                 for program, path in programs(arch):
                     archive.add(f'usr/bin/{program}', path.read_bytes(), 0o755)

@@ -14,6 +14,7 @@ class X86(unittest.TestCase):
         cls.status, cls.lines = functional.in_guest(
             'nproc; uname -m; dmesg | grep -o "Intel PMU driver"\n'
             'echo serial; sort -u /sys/bus/serial-base/devices/*/power/control || exit\n'
+            'hostname; cut -d " " -f 2,3 /proc/mounts; ls -l /dev/fd | grep -o /proc.*\n'
             'exit 5', 'x86', smp='2')
 
     def test_boot(self):
@@ -23,4 +24,12 @@ class X86(unittest.TestCase):
 
     def test_serial_ports(self):
         """no serial port may rest: Linux can lose the last line that wakes one up"""
-        self.assertEqual(self.lines[3:], ['serial', 'on'])
+        self.assertEqual(self.lines[3:5], ['serial', 'on'])
+
+    def test_system(self):
+        """programs find the kernel's file systems, terminals, and their own files"""
+        name, *mounts, files = self.lines[5:]
+        self.assertEqual((name, files), ('pmu', '/proc/self/fd'))
+        self.assertEqual(mounts, ['/ rootfs', '/proc proc', '/sys sysfs', '/dev devtmpfs',
+                                  '/sys/kernel/debug debugfs', '/sys/kernel/tracing tracefs',
+                                  '/dev/pts devpts'])

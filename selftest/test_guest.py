@@ -286,15 +286,17 @@ class Initrd(Temporary):
             initrd.unlink()
             guest.build('x')
             self.assertTrue(initrd.exists(), 'a lost file is made again')
-            write(self.top, {'sources/init': 'new', 'sources/x/readme.txt': ''})
+            write(self.top, {'sources/init': 'new', 'sources/fstab': 'table',
+                             'sources/x/readme.txt': ''})
             with mock.patch.object(guest, 'SOURCES', self.top / 'sources'):
                 guest.build('x')
                 names = dict((n, c) for n, _, c, _ in parse(initrd.read_bytes()))
                 self.assertEqual(names['init'], b'new', 'made again of other sources')
+                self.assertEqual(names['etc/fstab'], b'table')
                 before = guest.stamp(arch)
                 other = dataclasses.replace(arch, kernel='other')
                 self.assertNotEqual(guest.stamp(other), before)
-                for name in 'x.h', 'x/a.c', 'x/sub/b.c', 'x/sub/c.h':
+                for name in 'x.h', 'x/a.c', 'x/sub/b.c', 'x/sub/c.h', 'fstab':
                     write(self.top / 'sources', {name: ''})
                     self.assertNotEqual(guest.stamp(arch), before, name)
                     before = guest.stamp(arch)

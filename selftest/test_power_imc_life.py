@@ -42,7 +42,7 @@ class Life:
             perf stat -a -e core_imc/{CLOCK[cls.machine]}/ \\
                 sh -c 'touch /tmp/counting; exec sleep 1000' &
             until [ -e /tmp/counting ]; do sleep 0.1; done
-            (cd /; printf '%s\\n' init bin usr usr/bin usr/bin/busybox pmu pmu/run dev \\
+            (cd /; printf '%s\\n' init etc etc/fstab bin usr usr/bin usr/bin/busybox pmu pmu/run dev \\
                 dev/console proc sys root tmp | cpio -o -H newc) > /tmp/initrd
             kexec="console=hvc0 panic=-1 quiet pmu=run {boot.PARAMETERS["power"]} {cls.append}"
             # -i: no digest of what is loaded, which takes seconds before the start and again in it
