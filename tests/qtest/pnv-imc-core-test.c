@@ -2983,6 +2983,14 @@ static void test_stopped(void)
     qtest_qmp_assert_success(qts, "{ 'execute': 'stop' }");
     qtest_qmp_assert_success(qts, "{ 'execute': 'cont' }");
     g_assert_cmpfloat_with_epsilon(busy_threads(qts), 2, 0.1);
+
+    /* So they do after a reset */
+    qtest_writeq(qts, P10_DIRECT_CONTROLS, DIRECT_STOP(1));
+    g_assert_cmpfloat_with_epsilon(busy_threads(qts), 1, 0.1);
+    qtest_system_reset(qts);
+    set_up(qts, P10, 0, 0, PAGE);
+    put(qts, P10, 0, 0, R_HTM_MODE, HTM_RUN);
+    g_assert_cmpfloat_with_epsilon(busy_threads(qts), 2, 0.1);
     qtest_quit(qts);
 }
 

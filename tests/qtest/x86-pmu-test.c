@@ -649,9 +649,31 @@ static void test_corrupt(const void *data)
     unlink(stream);
 }
 
+/* Load the snapshot in @disk, which is refused, and let the guest go on. */
+static void guest_go_on(const char *args, const char *disk, const char *text,
+                        size_t size)
+{
+    g_autofree char *loaded = NULL;
+    Guest g;
+
+    g_assert(g_file_set_contents(disk, text, size, NULL));
+    g = guest_init(args, 0);
+    loaded = qtest_hmp(g.qts, "loadvm s");
+    g_test_message("%s", loaded);
+    g_assert_cmpstr(loaded, !=, "");
+    guest_set_phase(&g, 2);
+    for (unsigned i = 0; i < 10; i++) {
+        qtest_qmp_assert_success(g.qts, "{ 'execute': 'cont' }");
+        g_usleep(5000);
+        qtest_qmp_assert_success(g.qts, "{ 'execute': 'stop' }");
+    }
+    guest_quit(&g);
+}
+
 /*
  * A snapshot that is refused half way leaves parts of it behind, with which the
- * user may let the guest go on: no index of these leads out of its array.
+ * user may let the guest go on: no index of these leads out of its array, and
+ * whatever else they are, QEMU goes on, too.
  */
 static void test_refused(const void *data)
 {
@@ -663,7 +685,7 @@ static void test_refused(const void *data)
     g_autofree char *args = g_strdup_printf("%s" GUEST_DISK, cpu, disk);
     Guest g = guest_init(args, 0);
     g_autofree char *saved = NULL, *text = NULL;
-    size_t size, at;
+    size_t size, at, start, end;
 
     guest_start(&g, GUEST_CASE(migrate_refused), 0, 0);
     guest_wait_phase(&g, 1);
@@ -671,6 +693,7 @@ static void test_refused(const void *data)
     g_assert_cmpstr(saved, ==, "");
     guest_quit(&g);
     g_assert(g_file_get_contents(disk, &text, &size, NULL));
+    start = find(text, size, "\013cpu/tcg_pmu") + 12 + 4;
     if (precise) {
         /*
          * X86PMULookup.top: behind the version, all arrays of X86PMUPrecise,
@@ -680,31 +703,31 @@ static void test_refused(const void *data)
              (512 + 32768 + 2 * (64 + 1024) + 512) * 8 + 512 * 8 + 4096 + 4 +
              16 * 8;
         g_assert_cmpint(text[at], <=, 16);
+        memcpy(text + at + 1, bad, sizeof(bad) - 1);
+        end = at + 1;
     } else {
         /* X86PMU.irq_domains is behind the version and DEBUGCTL */
-        at = find(text, size, "\017cpu/tcg_pmu/mix") + 16 + 4;
-        memset(text + at, 0xff, 4);
-        at = find(text, size, "\013cpu/tcg_pmu") + 12 + 4 + 8;
+        end = find(text, size, "\017cpu/tcg_pmu/mix");
+        memset(text + end + 16 + 4, 0xff, 4);
+        at = start + 8;
     }
     for (unsigned value = 16; value < 26; value++) {
-        g_autofree char *loaded = NULL;
+        g_autofree char *changed = g_memdup2(text, size);
 
-        text[at] = value;
-        if (precise) {
-            memcpy(text + at + 1, bad, sizeof(bad) - 1);
+        changed[at] = value;
+        guest_go_on(args, disk, changed, size);
+    }
+    g_assert_cmpint(start + 0x380, <=, end);
+    for (unsigned n = 0; n < FLIPS / 2; n++) {
+        g_autofree char *changed = g_memdup2(text, size);
+
+        /* Half of them in X86PMU, which is much smaller than the caches */
+        for (unsigned i = 0; i < 100; i++) {
+            changed[g_test_rand_int_range(start, start + 0x380)] =
+                g_test_rand_int();
+            changed[g_test_rand_int_range(start, end)] = g_test_rand_int();
         }
-        g_assert(g_file_set_contents(disk, text, size, NULL));
-        g = guest_init(args, 0);
-        loaded = qtest_hmp(g.qts, "loadvm s");
-        g_test_message("%u: %s", value, loaded);
-        g_assert_cmpstr(loaded, !=, "");
-        guest_set_phase(&g, 2);
-        for (unsigned i = 0; i < 10; i++) {
-            qtest_qmp_assert_success(g.qts, "{ 'execute': 'cont' }");
-            g_usleep(5000);
-            qtest_qmp_assert_success(g.qts, "{ 'execute': 'stop' }");
-        }
-        guest_quit(&g);
+        guest_go_on(args, disk, changed, size);
     }
     unlink(disk);
 }
