@@ -278,7 +278,8 @@ def run(opt, echo=show, typed=False, limit=0, drop=b''):
     stdin = subprocess.PIPE if opt.snapshot or typed else subprocess.DEVNULL
     with started(opt, stdin=stdin, stdout=subprocess.PIPE,
                  start_new_session=True) as (child, messages, log, given):
-        console, opt.console = Console(child, log, drop, given.check_room), child.stdin
+        console = Console(child, log, drop, lambda: given.check(child))
+        opt.console = child.stdin
         if given.kept and given.kept.saved:
             given.kept.resume(opt.guest)
             given.kept.send(child.stdin, opt.run)
@@ -356,7 +357,7 @@ def shell(opt):
         while (status := child.poll()) is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(1)
-            given.check_room()
+            given.check(child)
         if sys.stdout.isatty():
             print(WRAP, end='', flush=True)
         complete = given.collect()              # whatever QEMU's status

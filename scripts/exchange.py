@@ -53,6 +53,7 @@ class Exchange:
         self.args, self.files, self.machine = [], {}, ''
         self.setup, self.slots = [], 0
         self.fds = []           # files that QEMU inherits
+        self.servers = []       # of shared folders: (folder of the host, process, log)
         self.kept = None        # the Snapshot, if there is to be one
         self.modules = kernels.Modules(kernel, guest.ARCHES[opt.arch])
         for name in opt.modprobe:
@@ -168,6 +169,7 @@ class Exchange:
                     pass_fds=self.fds, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                     start_new_session=True))
                 stack.callback(ui.stop, child)
+                self.servers.append((source, child, log.name))
                 deadline = time.monotonic() + 30
                 while not os.path.exists(self.socket_path(n)):
                     if child.poll() is not None or time.monotonic() > deadline:
@@ -175,9 +177,16 @@ class Exchange:
                     time.sleep(0.02)
             yield
 
-    def check_room(self):
-        """Raise OSError on a full disk, where QEMU would try for ever to write what comes out."""
-        if self.opt.gets:
+    def check(self, qemu):
+        """Raise what ended the exchange with a QEMU that would try, or wait, for ever."""
+        for source, server, log in self.servers:
+            if server.poll() is not None:
+                try:
+                    qemu.wait(5)            # at whose end servers end, too
+                except subprocess.TimeoutExpired:
+                    raise ui.Fail(f'the server of the shared folder {source} has ended (status '
+                                  f'{server.returncode})', log=log) from None
+        if self.opt.gets:                   # the disk may be full
             room = self.scratch / 'room'
             room.write_bytes(bytes(1 << 16))
             room.unlink()

@@ -30,7 +30,7 @@ from fixtures import finish, one_line, wait_for, write
 DRIVER = '''
 import pathlib, sys
 sys.path.insert(0, 'scripts')
-import boot, guest, kernels, qemu, snapshot, ui
+import boot, exchange, guest, kernels, qemu, snapshot, ui
 top, mode, *words = sys.argv[1:]
 top = pathlib.Path(top)
 guest.build = lambda name: (top / 'kernel', top / 'ram')
@@ -38,6 +38,7 @@ kernels.debian_kernel = lambda *_: kernels.Kernel(top / 'kernel', top)
 kernels.symbols = lambda kernel, arch: top / 'vmlinux'
 guest.packages = lambda name, packages: top / ''.join(packages)
 qemu.binary = lambda name, kind='qemu': top / 'bin' / name
+exchange.virtiofsd = lambda: top / 'server'
 def main(_):
     options = boot.Options('arm', **dict(w.split('=', 1) for w in words))
     options.timeout = float(options.timeout)
@@ -48,6 +49,7 @@ def main(_):
         (top / 'initrd').touch()
         snapshot.Snapshot.saved = property(lambda _: True, lambda *_: None)
     options.gets = {options.gets: top / 'got'} if options.gets else {}
+    options.shares = {'/at': options.shares} if options.shares else {}
     ui.claim()
     if mode == 'command':
         print(*boot.command(options, top)[0], sep='\\n')
@@ -127,6 +129,23 @@ class Boot(unittest.TestCase):
             done = self.boot(f'{full}{rest}exec sleep 1000', 'gets=/x', mode=mode)
             done.stderr = re.sub('^pmu: booting .*\n', '', done.stderr)
             one_line(self, done, 1, 'No space left on device; free some space')
+
+    def test_share_lost(self):
+        """a guest whose shared folder has lost its server would wait for ever: one line"""
+        write(self.top, {'server': '#!/bin/sh\n: > "$2"\n'
+                                   f'until [ -e "{self.top}/go" ]; do sleep 0.05; done\nexit 3\n'})
+        (self.top / 'server').chmod(0o755)
+        for mode, rest in ('run', UP), ('shell', ''):
+            done = self.boot(f'{rest}: > "{self.top}/go"\nexec sleep 1000', 'shares=/of the host',
+                             mode=mode)
+            done.stderr = re.sub('^pmu: booting .*\n', '', done.stderr)
+            one_line(self, done, 1, 'the server of the shared folder /of the host has ended '
+                     '(status 3) (log: ', 'virtiofsd-arm-0.log)')
+            (self.top / 'go').unlink()
+        # With QEMU, it ends as it should.
+        done = self.boot(f': > "{self.top}/go"\nsleep 3; exit 5', 'shares=/of the host',
+                         mode='shell')
+        self.assertEqual(done.returncode, 5, done.stderr)
 
     def test_one_chunk(self):
         """no line is lost when the console comes in one piece, or in many"""
