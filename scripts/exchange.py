@@ -178,7 +178,7 @@ class Exchange:
             yield
 
     def check(self, qemu):
-        """Raise what ended the exchange with a QEMU that would try, or wait, for ever."""
+        """Raise an error if QEMU can only wait for ever: for a server that has ended, or for room."""
         for source, server, log in self.servers:
             if server.poll() is not None:
                 try:
@@ -186,7 +186,7 @@ class Exchange:
                 except subprocess.TimeoutExpired:
                     raise ui.Fail(f'the server of the shared folder {source} has ended (status '
                                   f'{server.returncode})', log=log) from None
-        if self.opt.gets:                   # the disk may be full
+        if self.opt.gets:           # OSError on a full disk
             room = self.scratch / 'room'
             room.write_bytes(bytes(1 << 16))
             room.unlink()
