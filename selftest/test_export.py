@@ -9,7 +9,7 @@ import unittest
 from unittest import mock
 
 import testing
-from fixtures import FILES, MERGED, MESON, QEMU, TreeTest, one_line, read, write
+from fixtures import FILES, MERGED, MESON, QEMU, TreeTest, blob, one_line, read, write
 from verify import LIMIT
 
 HOOK = "system_ss.add(files('new.c'))\n"
@@ -288,6 +288,19 @@ class Verify(Prepared):
         out = self.verify('every patch applies without offset or fuzz',
                           'applying and exporting gives the same bytes')
         self.assertIn('(offset 2 lines)', out)
+
+    def test_merged(self):
+        """verify reports a patch that only a three-way merge takes"""
+        old = MESON.replace("'dev13.c'", "'old13.c'")       # which QEMU has changed since then
+        write(self.src, {'old.build': old})
+        name = self.git('hash-object', '-w', 'old.build').strip()
+        self.change("'dev13.c'", "'old13.c'")
+        self.text = (self.root / 'patches' / self.name).read_text()
+        self.change(blob(MESON), name)
+        out = self.verify('every patch applies without offset or fuzz',
+                          'applying and exporting gives the same bytes')
+        self.assertIn(f'#   {self.name}: ', out)
+        self.assertIn('patch does not apply', out)
 
     def test_does_not_apply(self):
         """verify reports a patch whose context is not there"""
