@@ -14,6 +14,7 @@
  *  R6 AArch32: an instruction whose condition fails is executed.
  *  R7 A CPU that has seen a flag which another one has set behind a new
  *     instruction executes that, and not what was there before.
+ *  R8 After a snapshot has been loaded, a CPU executes the code in it.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -888,6 +889,54 @@ static void test_migrate(void)
     qtest_quit(p.qts);
 }
 
+/* What blocks that count remember of others ends with those, at a flush. */
+static void test_snapshot_code(void)
+{
+    enum { FUNCTION = 0x41030000 };
+    static const uint32_t function[][2] = {
+        { 0x528000c0, INSN_RET },   /*     mov w0, #6 */
+        { 0x528000e0, INSN_RET },   /*     mov w0, #7 */
+    };
+    static const uint32_t caller[] = {
+        0xaa1e03ea,     /*     mov x10, x30 */
+        0xd2a82061,     /*     mov x1, #FUNCTION */
+        0xd63f0020,     /*     blr x1 */
+        0xd508871f,     /*     tlbi vmalle1 */
+        0xd5033fdf,     /*     isb */
+        0xd63f0020,     /*     blr x1: which is looked for once more */
+        0xd65f0140,     /*     ret x10 */
+    };
+    g_autofree char *disk = pmcu_disk();
+    g_autofree char *args = g_strdup_printf(
+        "-accel tcg -m 64M -drive if=none,format=qcow2,file=%s", disk);
+    Pmcu p = count_init(args);
+
+    count_setup(&p, 0, 0, 0);
+    for (int i = 0; i < 2; i++) {
+        g_autofree char *out = NULL;
+
+        guest_put(&p, FUNCTION, function[i], ARRAY_SIZE(function[i]));
+        if (!i) {
+            out = qtest_hmp(p.qts, "savevm s");
+            g_assert_cmpstr(out, ==, "");
+        }
+        g_assert_cmpint(guest_call(&p, 0, 0, caller, ARRAY_SIZE(caller)), ==,
+                        6 + i);
+    }
+    for (int i = 0; i < 2; i++) {
+        g_autofree char *out = qtest_hmp(p.qts, "loadvm s");
+
+        g_assert_cmpstr(out, ==, "");
+        g_assert_cmpint(guest_call(&p, 0, 0, caller, ARRAY_SIZE(caller)), ==,
+                        6);         /* R8 */
+        guest_put(&p, FUNCTION, function[1], ARRAY_SIZE(function[1]));
+        g_assert_cmpint(guest_call(&p, 0, 0, caller, ARRAY_SIZE(caller)), ==,
+                        7);
+    }
+    qtest_quit(p.qts);
+    unlink(disk);
+}
+
 /* A CPU without a PMU, whose TCGCPUOps have nothing to count: Cortex-M0 */
 static void test_none(void)
 {
@@ -1003,6 +1052,7 @@ int main(int argc, char **argv)
     qtest_add_func("insn-count/off", test_off);
     qtest_add_func("insn-count/none", test_none);
     qtest_add_func("insn-count/migrate", test_migrate);
+    qtest_add_func("insn-count/snapshot-code", test_snapshot_code);
     qtest_add_func("insn-count/reset", test_reset);
     qtest_add_func("insn-count/pmu-off", test_pmu_off);
 
