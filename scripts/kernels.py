@@ -269,7 +269,8 @@ class Modules:
         magic, origin = module_info(data, 'vermagic').split(' ')[0], self.kernel.origin()
         if origin and magic != origin[1]:
             raise ui.Fail(f'{path} is for the kernel {magic}, and this guest boots {origin[1]}',
-                          f'build it with ./pmu module {self.arch.name}, and the same --release')
+                          f'build it with ./pmu module {self.arch.name}, and the same --release '
+                          'and --kernel-flavour')
         self._load(module_name(path), data, arguments)
 
     def _load(self, name, data, arguments, required=True):

@@ -331,7 +331,7 @@ class Load(unittest.TestCase):
             self.modules.add_file(self.own('mine', release='6.1.0-49-arm64'))
         self.assertEqual(str(caught.exception), f'{self.top}/mine.ko is for the kernel '
                          f'6.1.0-49-arm64, and this guest boots {RELEASE}; build it with '
-                         './pmu module arm, and the same --release')
+                         './pmu module arm, and the same --release and --kernel-flavour')
         start = RELEASE[:-1]                    # of the release's name
         with self.assertRaisesRegex(ui.Fail, f'is for the kernel {re.escape(start)}, and'):
             self.modules.add_file(self.own('other', release=start))
