@@ -77,7 +77,8 @@ def of_guest(name=''):
     """The monitor of a guest, or of the only one that runs."""
     names = running()
     if not names:
-        raise Gone('no guest is running', 'start one with ./pmu boot in another terminal')
+        raise Gone('no guest is running', 'start one with ./pmu boot in another terminal, or give '
+                   'the --base that it was started with')
     if name and name not in names or not name and len(names) > 1:
         raise (Gone if name else ui.Fail)(
             f'{name}: no such guest is running' if name else 'several guests are running',

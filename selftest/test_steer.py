@@ -301,7 +301,7 @@ class Names(unittest.TestCase):
         """without a name, it must be the only guest; else the line has the names"""
         for running, name, kind, why in (
                 ([], '', monitor.Gone, 'no guest is running; start one'),
-                ([], 'arm', monitor.Gone, 'no guest is running; start one'),
+                ([], 'arm', monitor.Gone, 'no guest is running; start one .*--base'),
                 (['arm', 'x86'], '', ui.Fail, 'several guests are running; say which: arm, x86 '),
                 (['x86', 'x86-2'], 'arm', monitor.Gone,
                  'arm: no such guest is running; say which: x86, x86-2 ')):
