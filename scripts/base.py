@@ -127,7 +127,8 @@ def import_base(qemu_src=None, name=None):
                     cmd = ['dpkg-source', '--no-check', '-x', path, top]
                 ui.run(cmd, 'unpack.log', f'unpacking {path.name}', 'is it a QEMU source tarball?')
             if not (top / 'VERSION').is_file() or not (top / 'configure').is_file():
-                raise ui.Fail(f'{path} is not a QEMU source tree (no VERSION and configure)')
+                raise ui.Fail(f'{path} is not a QEMU source tree (no VERSION and configure)',
+                              'give --qemu-src a tarball of QEMU, or a folder with these files')
             index = REPO / f'index-{ident}'
             git('add', '-Af', '--', '.', *(f':!/{n}' for n in NOT_IMPORTED), index=index, work=top)
             tree = git('write-tree', index=index)

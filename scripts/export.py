@@ -36,7 +36,8 @@ def fold(commits, loose, patch, new_patch):
         return
     owners = {path: n for n, (_, _, changes) in enumerate(commits) for path in changes}
     if patch and not (patch.isdecimal() and 0 < int(patch) <= len(commits)):
-        raise ui.Fail(f'--patch {patch}: there is no such patch in patches/series')
+        raise ui.Fail(f'--patch {patch}: there is no such patch in patches/series',
+                      f'give a number from 1 to {len(commits)}')
     fixups = {}
     for path, entry in loose.items():
         owner = int(patch) - 1 if patch else owners.get(path)

@@ -178,7 +178,8 @@ def debian_kernel(name, release='', flavour=''):
 def check_options(opt):
     """Refuse what cannot name a kernel, before anything is built."""
     if opt.kernel and (opt.release or opt.kernel_flavour):
-        opt.error('--kernel, and --release or --kernel-flavour, both name a kernel')
+        opt.error('--kernel goes without --release and --kernel-flavour, which name a kernel of '
+                  "Debian's")
     if opt.kernel:
         own(opt.kernel, ARCHES[opt.arch])
 

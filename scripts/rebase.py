@@ -61,7 +61,8 @@ def resume():
                           f"{ui.command('rebase --discard')} starts over")
         return now, True, ''                    # finished by hand
     if left := markers():
-        raise ui.Fail(f'{ui.show(SRC / left[0])} has a conflict marker')
+        raise ui.Fail(f'{ui.show(SRC / left[0])} has a conflict marker',
+                      f'resolve the conflict, then {ui.command("rebase --continue")}')
     git('add', '-A', cwd=SRC)
     needed = git('diff', '--cached', '--name-only', cwd=SRC)
     return now, *tree.am('--continue' if needed else '--skip', cwd=SRC)

@@ -155,7 +155,8 @@ def cmd_set(opt):
         if opt.events is not None:
             known = [f'{unit}/{event}' for unit, event, _, _ in target.catalog()]
             if not known:
-                raise ui.Fail('this guest has no events of in-memory collection')
+                raise ui.Fail('this guest has no events of in-memory collection',
+                              'they are those of powernv9 and powernv10')
             for name in known:
                 if opt.events.lower() in name.lower():
                     print(name)

@@ -66,7 +66,8 @@ def series(branch=None, where=0):
     names = [l.strip() for l in lines if l.strip() and not l.startswith('#')]
     for name in names:
         if not (PATCHES / name).is_file():
-            raise ui.Fail(f'patches/series names {name}, which does not exist')
+            raise ui.Fail(f'patches/series names {name}, which does not exist',
+                          'bring it back, or take its line out')
     tops = folders(branch or base.branch())[where:]
     found = [next(top / name for top in tops if (top / name).is_file()) for name in names]
     return [path for path in found if path.stat().st_size]
