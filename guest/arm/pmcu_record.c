@@ -215,6 +215,7 @@ static void parse(int argc, char **argv)
         { "for-ms", required_argument, NULL, 't' },
         { "frequency", required_argument, NULL, 'F' },
         { "keep", no_argument, NULL, 'k' },
+        { "help", no_argument, NULL, 'h' },
         { }
     };
 
@@ -246,7 +247,7 @@ static void parse(int argc, char **argv)
                  "  --frequency N   ask perf for N samples a second, which the driver refuses\n"
                  "SIGTERM disables the event, too.\n"
                  "exit status: 0 all samples, 1 fewer, 2 error");
-            exit(2);
+            exit(c == 'h' ? 0 : 2);
         }
     }
 }
