@@ -69,7 +69,7 @@ def base():
     return bases()[branch()]
 
 
-GONE = 77           # exit status if the archive has dropped a release: to meson, a test is skipped
+GONE = 77           # exit status if Debian does not have a release: to meson, a test is skipped
 
 
 def source_package(name):
@@ -77,7 +77,8 @@ def source_package(name):
     known, folder = bases()[name], ui.CACHE / 'source'
     if 'dsc' not in known:
         raise ui.Fail(f'bases.toml names no source package of QEMU {name}',
-                      'say where its source is: --qemu-src DIR|TARBALL')
+                      f'give it once: ./pmu prepare (or rebase) --base {name} '
+                      '--qemu-src DIR|TARBALL', status=GONE)
     if all((folder / name).is_file() for name in known['sha256']):
         dsc = folder / known['dsc']
     else:

@@ -218,6 +218,15 @@ class Bases(TreeTest):
                     l for l in done.stdout.splitlines() if l.startswith('not ok')))
                 write(self.root, {name: None if '0002' in name else text})
 
+    def test_no_package(self):
+        """verify --or-skip skips a base for which bases.toml names no source package, too"""
+        write(self.root, {'bases.toml': '["10.0"]\nversion = "10.0.13"\n\n'
+                                        '["10.2"]\nversion = "10.2.2"\n'})
+        one_line(self, self.pmu('verify', ok=False), 77, 'no source package of QEMU 10.2',
+                 './pmu prepare (or rebase) --base 10.2 --qemu-src')
+        self.assertRegex(self.pmu('verify', '--or-skip').stdout,
+                         r'^1\.\.0 # SKIP bases\.toml names no source package of QEMU 10\.2')
+
     def test_mistakes(self):
         """an unknown base, a source of another one, and a new patch on a later one are refused"""
         one_line(self, self.project.pmu('build', '--base', '9.9'), 2, '--base')
