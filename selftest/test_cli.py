@@ -122,6 +122,8 @@ class Arguments(unittest.TestCase):
         """a command to be measured that is not behind "--" is shown as it must be"""
         one_line(self, self.pmu('topdown', '--user', 'echo', 'a b'), 2,
                  'COMMAND goes behind "--"; pmu topdown -- echo \'a b\'')
+        one_line(self, self.pmu('count', './sort', '1'), 2,
+                 'PROGRAM goes behind "--"; pmu count -- ./sort 1')
 
     def test_missing_script(self):
         """a --run file that is missing, or no script, is noticed before anything is built"""

@@ -100,8 +100,8 @@ class Command(unittest.TestCase):
 
     def count(self, counts, status=0, **options):
         """(exit status, what is printed) of counting a program with these counts."""
-        opt = argparse.Namespace(**{'args': ['x'], 'json': None, 'baseline': None, 'tolerance': 0.0,
-                                                **options})
+        opt = argparse.Namespace(**{'args': ['x'], 'words': [], 'json': None, 'baseline': None,
+                                    'tolerance': 0.0, **options})
         with mock.patch('count.graph') as graph, contextlib.redirect_stdout(io.StringIO()) as out, \
                 mock.patch('count.run', return_value=(status, dict(zip(count.EVENTS, counts)))):
             try:
