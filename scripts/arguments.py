@@ -75,6 +75,13 @@ def word(option, pattern, what):
     return parse
 
 
+def mix(text):
+    """The form of --mix; QEMU says what is wrong with the numbers."""
+    if not re.fullmatch(r'([\d.]+(/[\d.]+){3}((/[\d.]+){4})?)?', text):
+        raise ArgumentTypeError(f'--mix {text}: expected 4 or 8 percentages, as 10/60/20/10')
+    return text
+
+
 def packages(text):
     package = word('--with', '[a-z0-9][a-z0-9+.-]*[a-z0-9+]', 'a Debian package')
     return [package(name) for name in text.split(',')]
@@ -160,6 +167,7 @@ MORE = {        # arguments of add_argument() that commands.ini does not have
     'set --events': {'default': None},          # not the same as '', which all events have
     'test --suite': {'choices': ('unit', 'patches', 'qtest', 'functional', 'browser', 'lava')},
     'test -k': {'dest': 'only'},
+    'topdown --mix': {'type': mix},
     'watch --count': {'type': positive(int), 'default': None},
     'watch --interval': {'type': positive(float)},
 }

@@ -22,7 +22,8 @@ def run(argv):
         argv = [*argv[1:], '--help']        # of a command, perhaps
     opt, unknown = parser().parse_known_args(argv)
     if unknown:
-        opt.error(f'unrecognized arguments: {" ".join(unknown)}')      # with the command's --help
+        behind = "; QEMU's own options go behind --" if opt.command == 'boot' else ''
+        opt.error(f'unrecognized arguments: {" ".join(unknown)}{behind}')   # with its --help
     opt.args = args
     known = list(bases())
     base = getattr(opt, 'qemu_base', ui.BASE or known[0])

@@ -240,7 +240,7 @@ static void parse(int argc, char **argv)
                  "  --samples N     how many samples (10)\n"
                  "  --period-us N   length of a sample (1000)\n"
                  "  --filter N      PMCCFILTR_EL0 bits 31:24 (0)\n"
-                 "  --loops N       samples between two interrupts (255)\n"
+                 "  --loops N       samples between two interrupts (as many as possible)\n"
                  "  --pages N       of the AUX buffer, a power of 2 (256)\n"
                  "  --keep          let the AUX buffer fill up\n"
                  "  --for-ms N      go on reading for this time, also when all samples are there\n"
