@@ -93,7 +93,7 @@ class Arguments(unittest.TestCase):
             done, name = self.pmu(*args.split()), args.split()[0]
             known = name in self.commands
             one_line(self, done, 2, f"see 'pmu {name} --help'" if known else "see 'pmu --help'")
-        one_line(self, self.pmu('boot', 'x86', '-smp', '4'), 2, "-smp 4; QEMU's own options go behind")
+        one_line(self, self.pmu('boot', 'x86', '-smp', '4'), 2, "QEMU's own options go behind --")
         self.assertFalse(self.project.build.exists())
 
     def test_outputs(self):
