@@ -912,6 +912,22 @@ static void count_wait(const char *name, unsigned *waited)
     }
 }
 
+/* Has a CPU executed the wait in finish[], and so stands at what follows? */
+static bool count_finished(const Pnv *p, unsigned cpu)
+{
+    g_autofree char *text = qtest_hmp(p->qts, "info registers -a");
+    const char *at = text - 1;
+    uint64_t nip;
+
+    for (unsigned i = 0; i <= cpu; i++) {
+        at = strstr(at + 1, "NIP ");
+        g_assert_nonnull(at);
+    }
+    g_assert_cmpint(sscanf(at, "NIP %" SCNx64, &nip), ==, 1);
+    return qtest_readl(p->qts, nip - 4) == finish[ARRAY_SIZE(finish) - 2] &&
+           qtest_readl(p->qts, nip) == finish[ARRAY_SIZE(finish) - 1];
+}
+
 /* Let all CPUs run the code; what have they counted? */
 static void count_run(const Pnv *p, const char *name,
                       uint64_t result[][TOTALS])
@@ -928,7 +944,10 @@ static void count_run(const Pnv *p, const char *name,
         while (!qtest_readq(p->qts, DATA(i) + DATA_DONE)) {
             count_wait(name, &waited);
         }
-        /* There is one instruction behind that */
+        /* There is one instruction behind that, and then the time ends */
+        while (!count_finished(p, i)) {
+            count_wait(name, &waited);
+        }
         memset(last, 0, sizeof(last));
         while (same < 3) {
             get_counts(p->qts, i, result[i]);
