@@ -916,13 +916,13 @@ static void count_wait(const char *name, unsigned *waited)
 static bool count_finished(const Pnv *p, unsigned cpu)
 {
     g_autofree char *text = qtest_hmp(p->qts, "info registers -a");
-    const char *at = text - 1;
+    const char *at = strstr(text, "NIP ");
     uint64_t nip;
 
-    for (unsigned i = 0; i <= cpu; i++) {
+    for (unsigned i = 0; i < cpu && at; i++) {
         at = strstr(at + 1, "NIP ");
-        g_assert_nonnull(at);
     }
+    g_assert_nonnull(at);
     g_assert_cmpint(sscanf(at, "NIP %" SCNx64, &nip), ==, 1);
     return qtest_readl(p->qts, nip - 4) == finish[ARRAY_SIZE(finish) - 2] &&
            qtest_readl(p->qts, nip) == finish[ARRAY_SIZE(finish) - 1];
