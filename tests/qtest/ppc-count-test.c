@@ -60,18 +60,24 @@ enum { GUEST, GUEST_PR, HV, HV_PR, DOMAINS };
 #define RUN_INSNS       (BUSY + 2)
 #define TOTALS          (RUN_INSNS + DOMAINS)
 
+/*
+ * A return to problem state sets MSR[EE], whatever SRR1 has, so the decrementer
+ * interrupts there. Its 32 bits end after 4 s, even if the host lets a program
+ * wait for as long; with LPCR[LD], it is 18 minutes.
+ */
 static const uint32_t start[] = {
     0x7ffffaa6,     /*     mfspr r31, 1023 */
     0x7bff64e4,     /*     sldi r31, r31, 12 */
     0x3fff0020,     /*     addis r31, r31, 0x20 */
     0x7f8000a6,     /*     mfmsr r28 */
-    0x3c607fff,     /*     lis r3, 0x7fff */
-    0x7c7603a6,     /*     mtdec r3 */
     0x3c600010,     /*     lis r3, 0x10 */
     0x7c7073a6,     /*     mtspr 464, r3 */
-    0x3c600050,     /*     lis r3, 0x50 */
+    0x3c600052,     /*     lis r3, 0x52 */
     0x60630400,     /*     ori r3, r3, 0x400 */
     0x7c7e4ba6,     /*     mtspr 318, r3 */
+    0x3c607fff,     /*     lis r3, 0x7fff */
+    0x786345e4,     /*     sldi r3, r3, 8 */
+    0x7c7603a6,     /*     mtdec r3 */
     0x3c600002,     /*     lis r3, 2 */
     0x7c6903a6,     /*     mtctr r3 */
     0x4e800420,     /*     bctr */
