@@ -34,6 +34,9 @@ def need(*paths):
     """Skip a module, and say why, on a machine where QEMU or guests are not built."""
     for path in paths:
         if not path.exists():
+            if 'QEMU_PMU_BUILT' in os.environ:
+                raise ui.Fail(f'{ui.show(path)} is not built',
+                              'does meson.build name it among what this test needs?')
             raise unittest.SkipTest(f"{ui.show(path)} is not built: run './pmu test'")
 
 

@@ -25,6 +25,8 @@ emulator, test = qemu.binary(f'qemu-system-{target}', kind), \
     qemu.binary(name if '/' in name else f'tests/qtest/{name}', kind)
 for path in (emulator, test):
     if not path.exists():
+        if 'QEMU_PMU_BUILT' in os.environ:
+            sys.exit(f'{path.name} is not built; does a meson.build of QEMU name it?')
         print(f"1..0 # SKIP {path.name} is not built: run './pmu build'")
         sys.exit()
 os.environ.update({**qemu.HEAP, **os.environ, 'QTEST_QEMU_BINARY': str(emulator),

@@ -177,7 +177,7 @@ class Results(unittest.TestCase):
                              ('5', jobs))
 
     def test_steps(self):
-        """a run builds what its tests need, or nothing, or the build with gcov of --coverage"""
+        """a run builds what its tests need, after which none may skip; or nothing; or with gcov"""
         tests = [('qtest', 'a', ['qemu', 'guest-arm']), ('qtest', 'b', ['qemu'])]
         for option, steps, kind in (
                 ('', [mock.call.graph(), mock.call.graph('guest-arm', 'qemu'),
@@ -197,9 +197,11 @@ class Results(unittest.TestCase):
                                      selected=lambda *_: tests), \
                     mock.patch.multiple(coverage, reset=seen.reset, report=seen.report), \
                     mock.patch.dict(os.environ):
-                os.environ.pop('QEMU_PMU_KIND', None)
+                for name in 'QEMU_PMU_KIND', 'QEMU_PMU_BUILT':
+                    os.environ.pop(name, None)
                 self.assertEqual(testing.cmd_test(opt), 7)
                 self.assertEqual(os.environ.get('QEMU_PMU_KIND'), kind)
+                self.assertEqual('QEMU_PMU_BUILT' in os.environ, not option)
             self.assertEqual(seen.mock_calls, steps, option)
 
 

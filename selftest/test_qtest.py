@@ -108,6 +108,18 @@ class Qtest(unittest.TestCase):
         done = self.run_test()
         self.assertEqual((done.returncode, done.stdout), (0, '1..0 # SKIP it needs TCG\n'))
 
+    def test_not_built(self):
+        """without its program, a test is skipped, and fails if everything has been built"""
+        (self.build / 'tests/qtest/toy-test').unlink()
+        self.env.pop('QEMU_PMU_BUILT', None)
+        done = self.run_test()
+        self.assertEqual((done.returncode, done.stdout), (
+            0, "1..0 # SKIP toy-test is not built: run './pmu build'\n"))
+        self.env['QEMU_PMU_BUILT'] = '1'
+        done = self.run_test()
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (
+            1, '', 'toy-test is not built; does a meson.build of QEMU name it?\n'))
+
     def test_heap(self):
         """QEMU's heap is filled with a byte, and of huge pages unless the user tunes it"""
         write(self.build, {'tests/qtest/toy-test': self.binary.replace(
