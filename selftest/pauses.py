@@ -1,0 +1,93 @@
+# Stop QEMUs in the middle of what a command does with them: pauses.py [OPTION]... COMMAND [ARG]...
+#
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Run a command, and stop some of the QEMUs of this checkout that it starts, once each.
+
+A host with too much work, or one that is a virtual machine itself, stops QEMU for seconds at any
+moment, and the time of most guests goes on meanwhile. The command is a test that must not mind.
+"""
+
+import argparse
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / 'scripts'))
+import ui               # noqa: E402
+
+# A QEMU is stopped within so many seconds of its start, one of these: many cases are short.
+WITHIN = (0.05, 0.2, 1, 5)
+
+
+def emulators():
+    """The ids of the processes that run a QEMU of this checkout."""
+    for process in pathlib.Path('/proc').glob('[0-9]*'):
+        try:
+            program = (process / 'exe').readlink()
+        except OSError:         # it has ended, or is not ours
+            continue
+        if program.name.startswith('qemu-system-') and ui.BUILD in program.parents:
+            yield int(process.name)
+
+
+def send(pid, number):
+    """Whether there still was such a process."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def run(command, share, seconds):
+    """(exit status, how many QEMUs were stopped, how many were started)"""
+    known, started, stopped = set(emulators()), 0, 0
+    stop_at, go_on_at = {}, {}          # by process
+    with subprocess.Popen(command) as child:
+        try:
+            while child.poll() is None:
+                now, live = time.monotonic(), set(emulators())
+                new, known = live - known, live
+                started += len(new)
+                stop_at |= {pid: now + random.choice(WITHIN) * random.random()
+                            for pid in new if random.random() < share}
+                for pid in [pid for pid, at in stop_at.items() if at <= now]:
+                    del stop_at[pid]
+                    if pid in live and send(pid, signal.SIGSTOP):
+                        go_on_at[pid] = now + seconds
+                        stopped += 1
+                for pid in [pid for pid, at in go_on_at.items() if at <= now]:
+                    del go_on_at[pid]
+                    send(pid, signal.SIGCONT)
+                time.sleep(0.01)
+        finally:
+            for pid in go_on_at:
+                send(pid, signal.SIGCONT)
+    return child.returncode, stopped, started
+
+
+def main(argv):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument('--share', type=float, default=0.1,
+                        help='of the QEMUs, which are chosen at random (default: %(default)s)')
+    parser.add_argument('--seconds', type=float, default=5,
+                        help='how long each is stopped (default: %(default)s)')
+    parser.add_argument('command', nargs=argparse.REMAINDER)
+    opt = parser.parse_args(argv)
+    if not opt.command:
+        parser.error('no command; for example: ./pmu test --suite qtest')
+    try:
+        status, stopped, started = run(opt.command, opt.share, opt.seconds)
+    except OSError as error:
+        parser.error(f'{opt.command[0]}: {error.strerror}')
+    print(f'{stopped} of {started} QEMUs were stopped for {opt.seconds:g} s')
+    return status
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))
