@@ -79,12 +79,13 @@ def main(argv):
                         help='how long each is stopped (default: %(default)s)')
     parser.add_argument('command', nargs=argparse.REMAINDER)
     opt = parser.parse_args(argv)
-    if not opt.command:
+    command = opt.command[opt.command[:1] == ['--']:]
+    if not command:
         parser.error('no command; for example: ./pmu test --suite qtest')
     try:
-        status, stopped, started = run(opt.command, opt.share, opt.seconds)
+        status, stopped, started = run(command, opt.share, opt.seconds)
     except OSError as error:
-        parser.error(f'{opt.command[0]}: {error.strerror}')
+        parser.error(f'{command[0]}: {error.strerror}')
     print(f'{stopped} of {started} QEMUs were stopped for {opt.seconds:g} s')
     return status
 

@@ -1,20 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """How qtest.py runs a test binary: the reason of a failure is told, QEMU's noise is not."""
 
-import contextlib
-import io
 import os
 import pathlib
 import re
-import shutil
-import signal
 import subprocess
 import tempfile
 import unittest
-from unittest import mock
 
 import junit
-import pauses
 from fixtures import PYTHON, ROOT, write
 
 BINARY = '''#!/bin/sh
@@ -146,53 +140,3 @@ class LaterGlib(Qtest):
     """On Debian 13, `-l` prints TAP, too, in which cases are comments."""
     binary = BINARY.replace("'/x/read\\n/x/write", "'# /x/read\\n# /x/write").replace(
         'echo "1..2"', 'echo "TAP version 14"; echo "1..2"')
-
-
-class Pauses(unittest.TestCase):
-    """What pauses.py does to the QEMUs of a command."""
-
-    def run_main(self, enough, *args):
-        """(status, output, states) with a QEMU that ends when @enough of its states were seen."""
-        states, emulators = [], pauses.emulators
-
-        def look():
-            found = list(emulators())
-            for pid in found:
-                stat = pathlib.Path(f'/proc/{pid}/stat').read_text(encoding='utf-8')
-                states.append(stat.rpartition(') ')[2][0])
-                if enough(states) or len(states) > 3000:
-                    os.kill(pid, signal.SIGKILL)
-            return found
-
-        with tempfile.TemporaryDirectory() as temp:
-            program = pathlib.Path(temp, 'qemu/build/qemu-system-toy')
-            program.parent.mkdir(parents=True)
-            shutil.copy('/bin/sleep', program)
-            with mock.patch.object(pauses.ui, 'BUILD', pathlib.Path(temp)), \
-                    mock.patch.object(pauses, 'WITHIN', (0.1,)), \
-                    mock.patch.object(pauses, 'emulators', look), \
-                    contextlib.redirect_stdout(io.StringIO()) as out:
-                status = pauses.main([*args, 'sh', '-c', f'exec 2>&-; {program} infinity; exit 3'])
-            return status, out.getvalue(), ''.join(states)
-
-    def test_stopped(self):
-        """a chosen QEMU stands still once, and goes on; the status is the command's"""
-        status, out, states = self.run_main(lambda states: 'T' in states and states[-1] != 'T',
-                                            '--share', '1', '--seconds', '0.5')
-        self.assertEqual((status, out), (3, '1 of 1 QEMUs were stopped for 0.5 s\n'))
-        self.assertRegex(states, '^[^T]*T+[^T]+$')
-
-    def test_not_chosen(self):
-        """without a share, none is stopped"""
-        status, out, states = self.run_main(lambda states: len(states) > 30, '--share', '0')
-        self.assertEqual((status, out), (3, '0 of 1 QEMUs were stopped for 5 s\n'))
-        self.assertNotIn('T', states)
-
-    def test_mistakes(self):
-        """no command, and one that does not exist, end with a line that names it"""
-        for args, why in ([], 'no command'), (['/no/such'], '/no/such: No such file or directory'):
-            with contextlib.redirect_stderr(io.StringIO()) as err, \
-                    self.assertRaises(SystemExit) as end:
-                pauses.main(args)
-            self.assertEqual(end.exception.code, 2)
-            self.assertIn(f'error: {why}', err.getvalue())
