@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 
 from fixtures import PYTHON, ROOT
 
@@ -77,3 +78,17 @@ class Tap(unittest.TestCase):
         """a module that raises SkipTest is skipped as a whole"""
         done = self.run_module('import unittest\nraise unittest.SkipTest("not built")')
         self.assertEqual((done.returncode, done.stdout), (0, '1..0 # SKIP not built\n'))
+
+    def test_needed(self):
+        """what a functional test needs and is not built: a skip, and a failure after a build"""
+        text = ('import functional, pathlib, unittest\n'
+                'functional.need(pathlib.Path(functional.__file__), pathlib.Path("/no/such/guest"))\n')
+        with unittest.mock.patch.dict(os.environ):
+            os.environ.pop('QEMU_PMU_BUILT', None)
+            done = self.run_module(text)
+            self.assertEqual((done.returncode, done.stdout), (
+                0, "1..0 # SKIP /no/such/guest is not built: run './pmu test'\n"))
+            os.environ['QEMU_PMU_BUILT'] = '1'
+            done = self.run_module(text)
+            self.assertEqual((done.returncode, done.stdout), (1, ''))
+            self.assertIn('/no/such/guest is not built', done.stderr)
