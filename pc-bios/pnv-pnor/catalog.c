@@ -146,14 +146,19 @@ static bool is_usable(const char *name, size_t len)
 /* Strings that only perf looks at */
 static bool check_texts(const void *fdt, int node, GError **errp)
 {
-    static const char *const names[] = { "scale", "unit", "desc" };
+    static const char *const names[] = { "unit", "desc", "scale" };
     const char *value;
+    char *end;
     size_t i;
 
     for (i = 0; i < G_N_ELEMENTS(names); i++) {
         if (!get_string(fdt, node, names[i], &value, errp)) {
             return false;
         }
+    }
+    if (value && (!(g_ascii_strtod(value, &end) > 0) || *end)) {
+        return fail(fdt, node, errp, "property 'scale' is no number above 0: "
+                    "perf multiplies by it");
     }
     return true;
 }
@@ -212,6 +217,10 @@ static bool check_event(const void *fdt, int node, const Pmu *pmu,
     if (!is_usable(name, strlen(name))) {
         return fail(fdt, node, errp, "property 'event-name' has a character "
                     "that perf cannot use: leave out blanks and / , =");
+    }
+    if (g_str_has_suffix(name, ".scale") || g_str_has_suffix(name, ".unit")) {
+        return fail(fdt, node, errp, "property 'event-name' ends in .scale "
+                    "or .unit: Linux gives such names to files of its own");
     }
     if (!g_hash_table_add(pmu->names, (gpointer)name)) {
         return fail(fdt, node, errp, "its PMU has another event '%s': "
@@ -371,6 +380,13 @@ static bool check_pmu(const void *fdt, int node, GHashTable *names,
         return fail(fdt, node, errp, "there is another PMU of type %s: "
                     "Linux uses only one", pmu_types[pmu.type].name);
     }
+    /* imc-pmu.c goes by the name, and dereferences NULL if the type differs. */
+    if (pmu.type == CATALOG_THREAD ? strcmp(pmu_name, "thread_imc") != 0
+                                   : g_str_has_prefix(pmu_name, "thread_imc")) {
+        return fail(fdt, node, errp, "a PMU of type %s with this name crashes "
+                    "Linux: name the node of type thread, and no other, "
+                    "'thread'", pmu_types[pmu.type].name);
+    }
 
     if (!get_cells(fdt, node, "size", 1, &size, errp)) {
         return false;
@@ -411,6 +427,35 @@ static bool check_pmu(const void *fdt, int node, GHashTable *names,
     g_hash_table_add(names, g_steal_pointer(&pmu_name));
     info->pmus[pmu.type]++;
     info->events += events;
+    return true;
+}
+
+/*
+ * Check that no node is taken for a nest unit that the chip lacks: skiboot
+ * (disable_unavailable_units() of hw/imc.c) removes the first node that has its
+ * name before the @.  mcs0 to mcs7 are lacking always.
+ */
+static bool check_names(const void *fdt, GHashTable *pmus, GError **errp)
+{
+    int node;
+
+    for (node = fdt_next_node(fdt, 0, NULL); node >= 0;
+         node = fdt_next_node(fdt, node, NULL)) {
+        g_autofree char *name = linux_name(fdt, node, CATALOG_NEST);
+
+        if (!name) {
+            continue;
+        }
+        if (g_regex_match_simple("^nest_mcs[0-7]_imc$", name, 0, 0)) {
+            return fail(fdt, node, errp, "skiboot removes nodes of this name: "
+                        "rename it");
+        }
+        if (fdt_node_check_compatible(fdt, node, PMU_COMPATIBLE) &&
+            g_hash_table_contains(pmus, name)) {
+            return fail(fdt, node, errp, "a nest PMU has this name, too, and "
+                        "skiboot would remove the wrong one: rename one");
+        }
+    }
     return true;
 }
 
@@ -466,6 +511,13 @@ bool catalog_check(const void *dtb, size_t size, CatalogInfo *info,
     if (!g_hash_table_size(names)) {
         return fail(fdt, 0, errp, "no node is compatible with '%s': "
                     "add a PMU", PMU_COMPATIBLE);
+    }
+    if (!check_names(fdt, names, errp)) {
+        return false;
+    }
+    if (found.pmus[CATALOG_THREAD] && !found.pmus[CATALOG_CORE]) {
+        return fail(fdt, 0, errp, "Linux has no PMU of type thread without "
+                    "one of type core: add one");
     }
 
     if (info) {

@@ -1022,6 +1022,10 @@ static void test_good_catalog(void)
         { "mcs01@c8", "unit", nothing() },
         { "n@0", "desc", nothing() },
         { "n@0", "event-name", text("a.b-c:d_64B") },
+        { "n@0", "event-name", text("a.scale.b") },
+        { "n@0", "scale", text("1.5e-3") },
+        { "no-events", "", text("mcs8") },
+        { "phb0@338", "", text("mcs10@338") },
         { "mcs01@c8", "compatible", bytes("x\0ibm,imc-counters", 19) },
         { "mcs01@c8", "", text("core@c8") },
         { "no-events", "compatible", text("") },
@@ -1071,7 +1075,7 @@ static void test_most_events(void)
         }
         end(&b);
         for (i = 0; i < units; i++) {
-            g_autofree char *name = g_strdup_printf("mcs%u@0", i);
+            g_autofree char *name = g_strdup_printf("unit%u@0", i);
 
             add_nest(&b, name, 0);
         }
@@ -1084,7 +1088,7 @@ static void test_most_events(void)
             g_assert_cmpuint(info.events, ==, 16384);
         } else {
             g_assert_false(good);
-            assert_refused(&err, "/mcs16@0: with its events the catalog has "
+            assert_refused(&err, "/unit16@0: with its events the catalog has "
                            "more than 16384");
         }
     }
@@ -1150,6 +1154,10 @@ static void test_bad_catalog(void)
         { { "core@18", "events-prefix", bytes("", 0) }, "is not one string" },
         { { "core@18", "events-prefix", text("C PM") }, "'events-prefix' has" },
         { { "core@18", "scale", bytes("1", 1) }, "/core@18: property 'scale'" },
+        { { "core@18", "scale", text("") }, "'scale' is no number" },
+        { { "core@18", "scale", text("0") }, "'scale' is no number" },
+        { { "c@8", "scale", text("64 B") }, "/c@8: property 'scale' is no" },
+        { { "c@8", "scale", text("nan") }, "/c@8: property 'scale' is no" },
         { { "core@18", "unit", bytes("a\0b", 4) }, "'unit' is not one" },
 
         { { "c@8", "event-name", nothing() }, "/core-events/c@8: the event" },
@@ -1163,6 +1171,8 @@ static void test_bad_catalog(void)
         { { "c@8", "event-name", text("a\nb") }, "'event-name' has a char" },
         { { "c@8", "event-name", text("\xc3\xa4") }, "'event-name' has a ch" },
         { { "c@8", "event-name", text("CYC") }, "has another event 'CYC'" },
+        { { "c@8", "event-name", text("CYC.scale") }, "ends in .scale" },
+        { { "c@8", "event-name", text("INST.unit") }, "ends in .scale or .u" },
         { { "c@8", "reg", nothing() }, "/core-events/c@8: property 'reg' is" },
         { { "c@8", "reg", cell(8) }, "/core-events/c@8: property 'reg' has 4" },
         { { "c@8", "reg", cells(8, 4) }, "has size 4" },
@@ -1182,6 +1192,15 @@ static void test_bad_catalog(void)
         { { "phb0@338", "", text("mcs01@338") }, "another PMU nest_mcs01_imc" },
         { { "core@18", "", text("nest_phb0@18") }, "PMU nest_phb0_imc" },
         { { "thread@1018", "", text("core@1018") }, "another PMU core_imc" },
+        { { "thread@1018", "", text("thr@1018") }, "/thr@1018: a PMU of type" },
+        { { "thread@1018", "", text("threads@1018") }, "type thread with thi" },
+        { { "core@18", "", text("thread_imc0@18") }, "a PMU of type core with" },
+        { { "trace@0", "", text("thread_imc@0") }, "a PMU of type trace with" },
+        { { "core@18", "compatible", nothing() }, "/: Linux has no PMU of typ" },
+        { { "phb0@338", "", text("mcs7@338") }, "/mcs7@338: skiboot removes" },
+        { { "no-events", "", text("mcs0") }, "/mcs0: skiboot removes nodes" },
+        { { "no-events", "", text("phb0") }, "/phb0: a nest PMU has this na" },
+        { { "n@8", "", text("mcs01@8") }, "/nest-events/mcs01@8: a nest PMU" },
         { { "core@18", "", text("@18") }, "/@18: the node has no name" },
         { { "core@18", "", text("a,b@18") }, "/a,b@18: the node has no" },
         { { "core@18", "", text("a b@18") }, "/a b@18: the node has no" },
