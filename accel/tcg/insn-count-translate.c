@@ -36,6 +36,9 @@ typedef struct InsnCountGen {
 
 static __thread InsnCountGen *gen;
 
+/* The most of each lane in a block so far */
+static unsigned block_most[INSN_COUNT_LANES];
+
 static const InsnCountOps *insn_count_gen_ops(void)
 {
     return insn_count_ops(tcg_ctx->cpu);
@@ -333,6 +336,31 @@ static void insn_count_set_addend(const DisasContextBase *db, TCGOp *add,
     }
 }
 
+/* @sums: what a block adds to each word */
+static void insn_count_note_most(const uint64_t *sums)
+{
+    const InsnCountOps *ops = insn_count_gen_ops();
+    unsigned i, old;
+
+    for (i = 0; i < ops->lanes; i++) {
+        const InsnCountLane *l = &ops->lane[i];
+        unsigned adds = i == ops->units_lane ? -insn_count_units(sums[0]) :
+                        extract64(sums[l->word], l->shift, l->bits);
+
+        do {
+            old = qatomic_read(&block_most[i]);
+        } while (adds > old && qatomic_cmpxchg(&block_most[i], old,
+                                               adds) != old);
+    }
+}
+
+unsigned insn_count_block_most(unsigned lane)
+{
+    /* The words that a block has changed come first. */
+    smp_rmb();
+    return qatomic_read(&block_most[lane]);
+}
+
 void insn_count_block_end(const DisasContextBase *db)
 {
     unsigned i;
@@ -373,6 +401,7 @@ void insn_count_block_end(const DisasContextBase *db)
             insn_count_set_addend(db, add, i, sum);
         }
     }
+    insn_count_note_most(gen->insn[0]);
 }
 
 uint8_t *insn_count_encode(const TranslationBlock *tb, int insn, uint8_t *p)

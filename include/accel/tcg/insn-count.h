@@ -292,13 +292,20 @@ void insn_count_set_deadlines(CPUState *cpu, unsigned domain,
  * counting, or another vCPU's turn). Its own thread must be between two blocks,
  * or in the last instruction of a block, which the totals then include. While
  * the vCPU executes, they include all of its current block, which may end
- * early. They are of the same moment, but for the nanoseconds in which one word
- * is read after the other: a later one can include later blocks.
+ * early: insn_count_block_most() less is what has been executed for sure. They
+ * are of the same moment, but for the nanoseconds in which one word is read
+ * after the other: a later one can include later blocks.
  *
  * Other threads must not enable, disable, or set deadlines; async_run_on_cpu()
  * can. The vCPU keeps its old setting until that has run.
  */
 bool insn_count_read(CPUState *cpu, uint32_t lanes, uint64_t *total);
+
+/*
+ * The most that a block adds to a lane when it begins, of all blocks that
+ * vCPUs have executed so far; for insn_count_read(), after that
+ */
+unsigned insn_count_block_most(unsigned lane);
 
 /**
  * insn_count_run_on_cpu: run_on_cpu() for monitor commands

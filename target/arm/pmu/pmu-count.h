@@ -79,7 +79,8 @@ typedef struct ARMPmuSlots {
  * @held_exact: whether @held is exact, see insn_count_read()
  * @overflow: the counters in use, as the vCPU's thread saw them last
  * @overflows: number of entries of @overflow
- * @due: total of instructions at the deadline that was set last
+ * @due: total of instructions at which the vCPU looks at the counters next, if
+ *       not before
  * @changed: another thread has changed counters since @overflow was written
  * @pending: another thread has asked the vCPU to call pmu_insn_update()
  * @late: with @pending, the instructions executed since the request are to be

@@ -38,6 +38,19 @@
 /* The narrowest lane has room for one instruction more than this. */
 #define PMU_LANE_LIMIT (MAKE_64BIT_MASK(0, 15) - 1)
 
+/*
+ * After so many instructions, a vCPU looks whether another thread has changed
+ * counters, unless something is due before: about once in a millisecond
+ */
+#define PMU_LOOK_INSNS (1 << 20)
+
+/*
+ * An overflow in fewer instructions is near. If other instructions than those
+ * of a block lead to it, insn_count_pass() lets the block start, for the price
+ * of six blocks (measured). To look at farther ones, now and then, costs less.
+ */
+#define PMU_NEAR 128
+
 bool pmu_insn_supported(CPUARMState *env)
 {
     return tcg_enabled() && insn_count_available();
@@ -103,11 +116,26 @@ static uint64_t pmu_insn_value(const ARMPmuCount *c, ARMPmuInsnEvent event,
     return value;
 }
 
-/* The most that one instruction adds to an event */
-static unsigned pmu_insn_most(const ARMPmuCount *c, ARMPmuInsnEvent event)
+/*
+ * Let the totals of an event's lanes lack what the current block has added, or
+ * more. The lanes that are subtracted stay: they are in later words, which are
+ * read after the others and so are not older, on a host that keeps stores in
+ * order.
+ */
+static void pmu_insn_without_block(ARMPmuInsnEvent event,
+                                   const uint64_t *total, uint64_t *least)
 {
-    return pmu_insn_events[event].slots ? pmu_topdown_most(&c->slots, event)
-                                        : 1;
+    uint32_t lanes;
+
+    for (lanes = pmu_insn_events[event].plus; lanes; lanes &= lanes - 1) {
+        unsigned lane = ctz32(lanes);
+
+        least[lane] = total[lane] - MIN(insn_count_block_most(lane),
+                                        total[lane]);
+    }
+    for (lanes = pmu_insn_events[event].minus; lanes; lanes &= lanes - 1) {
+        least[ctz32(lanes)] = total[ctz32(lanes)];
+    }
 }
 
 /* Is this the vCPU's own thread, or does that thread not exist yet? */
@@ -121,15 +149,15 @@ static bool pmu_insn_is_own(CPUState *cs)
 /*
  * The value of an event. It is exact on the vCPU's own thread, and while the
  * vCPU does not execute code. While the vCPU executes code, another thread gets
- * a value that is too low by at most what a block can add. The value never
- * decreases from one call to the next.
+ * a value that is too low by at most what blocks of this guest add. The value
+ * never decreases from one call to the next.
  */
 static uint64_t pmu_insn_get(CPUARMState *env, ARMPmuInsnEvent event)
 {
 #ifdef CONFIG_TCG
     CPUState *cs = env_cpu(env);
     ARMPmuCount *c = &env_archcpu(env)->pmu_count;
-    uint64_t read[PMU_LANES], *total = read, value;
+    uint64_t read[PMU_LANES], least[PMU_LANES], *total = read, value;
     bool exact;
 
     if (c->holds) {
@@ -143,15 +171,12 @@ static uint64_t pmu_insn_get(CPUARMState *env, ARMPmuInsnEvent event)
         exact = insn_count_read(cs, pmu_insn_events[event].plus |
                                     pmu_insn_events[event].minus, total);
     }
-    value = pmu_insn_value(c, event, total);
     if (!exact) {
-        /*
-         * The current block may end early, so do not count it. The lanes that
-         * are subtracted are in later words, which are read after the others
-         * and so are not older, on a host that keeps stores in order.
-         */
-        value -= TCG_MAX_INSNS * pmu_insn_most(c, event);
+        /* The current block may end early, so do not count it. */
+        pmu_insn_without_block(event, total, least);
+        total = least;
     }
+    value = pmu_insn_value(c, event, total);
     if ((int64_t)(value - c->shown[event]) > 0) {
         c->shown[event] = value;
     }
@@ -209,11 +234,14 @@ static int64_t pmu_insn_until(const ARMPmuCount *c, const ARMPmuOverflow *o,
 {
     uint64_t left = o->at - value;
 
-    if (left > 1ULL << 63) {
+    if (!left || left > 1ULL << 63) {
         /* A difference of more than half of the numbers is negative. */
         return 0;
     }
-    return MIN(DIV_ROUND_UP(left, pmu_insn_most(c, o->event)), INT64_MAX);
+    if (pmu_insn_events[o->event].slots) {
+        left = pmu_topdown_fewest(&c->slots, o->event, left);
+    }
+    return MIN(left, INT64_MAX);
 }
 
 /*
@@ -258,35 +286,53 @@ static bool pmu_insn_in_use(CPUARMState *env, unsigned counter,
     return true;
 }
 
-/*
- * Instructions until the first overflow; call this on the vCPU's thread, after
- * insn_count_sync()
- */
-static int64_t pmu_insn_left(const ARMPmuCount *c)
+/* The words of an event's lanes; 0 for events that any block may count */
+static unsigned pmu_insn_words_due(ARMPmuInsnEvent event)
 {
-    int64_t least = INSN_COUNT_NEVER;
-    unsigned i;
+    uint32_t lanes = pmu_insn_events[event].plus | pmu_insn_events[event].minus;
+    unsigned words = 0;
 
-    for (i = 0; i < c->overflows; i++) {
-        const ARMPmuOverflow *o = &c->overflow[i];
-        uint64_t value = pmu_insn_value(c, o->event, c->insns.total[0]);
-
-        least = MIN(least, pmu_insn_until(c, o, value));
+    for (; lanes; lanes &= lanes - 1) {
+        words |= 1 << arm_insn_count_ops.lane[ctz32(lanes)].word;
     }
-    return least;
+    return words & 1 ? 0 : words;
 }
 
-static void pmu_insn_set_due(CPUState *cs, int64_t left)
+/*
+ * Set the deadline of the first overflow. Returns false if there has been one.
+ * Call this on the vCPU's thread, after insn_count_sync().
+ */
+static bool pmu_insn_set_due(CPUState *cs)
 {
     ARMPmuCount *c = &ARM_CPU(cs)->pmu_count;
     int64_t due[1 << INSN_COUNT_DOMAINS];
-    unsigned i;
+    int64_t left = INSN_COUNT_NEVER, any = PMU_LOOK_INSNS;
+    unsigned i, words = 0;
 
+    for (i = 0; i < c->overflows; i++) {
+        const ARMPmuOverflow *o = &c->overflow[i];
+        int64_t until = pmu_insn_until(c, o, pmu_insn_value(
+                                           c, o->event, c->insns.total[0]));
+        unsigned of_event = pmu_insn_words_due(o->event);
+
+        left = MIN(left, until);
+        words |= until > PMU_NEAR ? 0 : of_event;
+        if (!of_event || until > PMU_NEAR) {
+            any = MIN(any, until);
+        }
+    }
+    if (!left) {
+        return false;
+    }
     for (i = 0; i < ARRAY_SIZE(due); i++) {
         due[i] = left;
     }
+    c->insns.due_any = any;
+    c->insns.due_words = words;
     insn_count_set_deadlines(cs, 0, due);
-    qatomic_set_u64(&c->due, c->insns.total[0][PMU_LANE_INST] + left);
+    qatomic_set_u64(&c->due, c->insns.total[0][PMU_LANE_INST] +
+                             MAX(left, any));
+    return true;
 }
 
 /* Run pmu_insn_update() on the vCPU's thread for another thread. */
@@ -354,7 +400,7 @@ void pmu_insn_update(CPUARMState *env)
         memcpy(c->overflow, overflow, overflows * sizeof(*overflow));
         if (counted) {
             /* pmu_insn_get() has brought the totals up to date */
-            pmu_insn_set_due(cs, left);
+            pmu_insn_set_due(cs);
         }
         return;
     }
@@ -386,20 +432,15 @@ static void pmu_insn_deadline(CPUState *cs)
     CPUARMState *env = cpu_env(cs);
     ARMPmuCount *c = &ARM_CPU(cs)->pmu_count;
 
-    if (!qatomic_read(&c->changed)) {
-        int64_t left = pmu_insn_left(c);
-
-        if (left > 0) {
-            /* The instructions have counted less than they could have. */
-            pmu_insn_set_due(cs, left);
-            /*
-             * Another thread may have changed counters meanwhile, and have
-             * compared them with the deadline before this one.
-             */
-            smp_mb();
-            if (!qatomic_read(&c->changed)) {
-                return;
-            }
+    /* The instructions may have counted less than they could have. */
+    if (!qatomic_read(&c->changed) && pmu_insn_set_due(cs)) {
+        /*
+         * Another thread may have changed counters meanwhile, and have
+         * compared them with the deadline before this one.
+         */
+        smp_mb();
+        if (!qatomic_read(&c->changed)) {
+            return;
         }
     }
     BQL_LOCK_GUARD();
@@ -419,9 +460,9 @@ static bool pmu_insn_reaches(CPUState *cs, unsigned domain,
     uint64_t total[PMU_LANES];
     unsigned i;
 
-    if (qatomic_read(&c->changed)) {
-        return c->insns.total[0][PMU_LANE_INST] + lanes[PMU_LANE_INST] >=
-               c->due;
+    if (qatomic_read(&c->changed) &&
+        c->insns.total[0][PMU_LANE_INST] + lanes[PMU_LANE_INST] >= c->due) {
+        return true;
     }
     for (i = 0; i < PMU_LANES; i++) {
         total[i] = c->insns.total[0][i] + lanes[i];

@@ -141,8 +141,8 @@ int64_t pmu_insn_ns_per(uint64_t count);
 /*
  * The CPU property "pmu-topdown", see pmu-topdown.c: choose the number of issue
  * slots of the CPU model; is the property on? PMMIR_EL1, which is 0 if it is
- * off; the value of an event, given the totals of the lanes; and the most that
- * one instruction adds to an event.
+ * off; the value of an event, given the totals of the lanes; and the fewest
+ * instructions that add @count (not 0) to an event.
  */
 void pmu_topdown_init(ARMCPU *cpu);
 bool pmu_topdown_supported(CPUARMState *env);
@@ -156,7 +156,8 @@ uint64_t pmu_pmmir(ARMCPU *cpu);
 #endif
 uint64_t pmu_topdown_value(const ARMPmuSlots *s, ARMPmuInsnEvent event,
                            const uint64_t *total);
-unsigned pmu_topdown_most(const ARMPmuSlots *s, ARMPmuInsnEvent event);
+uint64_t pmu_topdown_fewest(const ARMPmuSlots *s, ARMPmuInsnEvent event,
+                            uint64_t count);
 
 /*
  * Start or stop counting instructions, as the enabled counters need it, and

@@ -119,15 +119,25 @@ uint64_t pmu_topdown_value(const ARMPmuSlots *s, ARMPmuInsnEvent event,
     }
 }
 
-unsigned pmu_topdown_most(const ARMPmuSlots *s, ARMPmuInsnEvent event)
+uint64_t pmu_topdown_fewest(const ARMPmuSlots *s, ARMPmuInsnEvent event,
+                            uint64_t count)
 {
     switch (event) {
+    case PMU_INSN(OP_RETIRED):
+        return count;
+    case PMU_INSN(OP_SPEC):
+        /* Its own, and that for which it may be the last of the taken ones */
+        return DIV_ROUND_UP(count, 2);
+    case PMU_INSN(BR_MIS_PRED):
+    case PMU_INSN(BR_MIS_PRED_RETIRED):
+        return (MIN(count, INT64_MAX / TAKEN_PER_MISPREDICT) - 1) *
+               TAKEN_PER_MISPREDICT + 1;
     case PMU_INSN(CPU_CYCLES):
     case PMU_INSN(STALL):
     case PMU_INSN(STALL_BACKEND):
     case PMU_INSN(STALL_FRONTEND):
-        return MOST_SLOTS / s->per_cycle + 1;
+        return DIV_ROUND_UP(count, MOST_SLOTS / s->per_cycle + 1);
     default:
-        return MOST_SLOTS;
+        return DIV_ROUND_UP(count, MOST_SLOTS);
     }
 }
