@@ -460,6 +460,13 @@ static unsigned x86_pmu_words_due(X86CPU *cpu, const PMUConfig *c)
     return words;
 }
 
+/*
+ * An overflow in fewer units is near. If other instructions than those of a
+ * block lead to it, insn_count_pass() lets the block start, for the price of
+ * six blocks (measured). To look at farther ones, now and then, costs less.
+ */
+#define PMU_NEAR_UNITS 1024
+
 /* Set all deadlines, from values that are up to date */
 static void x86_pmu_set_due(X86CPU *cpu)
 {
@@ -489,7 +496,8 @@ static void x86_pmu_set_due(X86CPU *cpu)
             uint64_t left = pmu->mask + 1 - *x86_pmu_value(env, i);
             /* The counter is up to date, so the next instruction, at least */
             int64_t units = MAX(x86_pmu_units_until(cpu, i, left), 1);
-            unsigned of_event = x86_pmu_words_due(cpu, c);
+            unsigned of_event = units > PMU_NEAR_UNITS ? 0 :
+                                x86_pmu_words_due(cpu, c);
 
             due[c->domains] = MIN(due[c->domains], units);
             words |= of_event;
