@@ -230,8 +230,14 @@ static bool topdown_parse(const char *text, uint32_t *mix, Error **errp)
     }
     if (sum >= TOPDOWN_MIX_WHOLE - MIX_TOLERANCE &&
         sum <= TOPDOWN_MIX_WHOLE + MIX_TOLERANCE) {
-        /* What rounding has left over */
+        uint32_t *part = &mix[TOPDOWN_LEVEL_1 + most];
+        bool fits = *part <= mix[most];
+
+        /* What rounding has left over; the part of level 2 must still fit */
         mix[most] += TOPDOWN_MIX_WHOLE - sum;
+        if (fits) {
+            *part = MIN(*part, mix[most]);
+        }
     }
     return x86_topdown_check_mix(mix, errp);
 }
