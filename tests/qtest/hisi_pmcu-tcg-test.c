@@ -598,6 +598,23 @@ static void test_owner_state(void)
     qtest_quit(p.qts);
 }
 
+/* A device that is unrealized in a window stops the counters of its CPU. */
+static void test_unrealize(void)
+{
+    Pmcu p = guest_init("-accel tcg -cpu max");
+    PmcuRun run = { PMCU_RUN_DEFAULT };
+
+    /* It ends only by what follows. */
+    run.wait_cnt = UINT32_MAX;
+    pmcu_start(&p, &run);
+    g_assert_cmphex(guest_read(&p, 0, PMCNTENSET_EL0), !=, 0);
+    qtest_qmp_assert_success(p.qts, "{'execute': 'qom-set', 'arguments': {"
+                             "'path': '/machine/pmcu[0]', "
+                             "'property': 'realized', 'value': false}}");
+    g_assert_cmphex(guest_read(&p, 0, PMCNTENSET_EL0), ==, 0);
+    qtest_quit(p.qts);
+}
+
 /*
  * A 32-bit counter overflows after 4.3 s, which interrupts the CPU if that has
  * PMINTEN set. Reading the counter clears the overflow.
@@ -1439,6 +1456,7 @@ int main(int argc, char **argv)
     qtest_add_func("hisi_pmcu/tcg/hammer", test_hammer);
     qtest_add_func("hisi_pmcu/tcg/stop-cont", test_stop_cont);
     qtest_add_func("hisi_pmcu/tcg/stop-icount", test_stop_icount);
+    qtest_add_func("hisi_pmcu/tcg/unrealize", test_unrealize);
     qtest_add_func("hisi_pmcu/tcg/overflow-interrupt", test_overflow);
     qtest_add_func("hisi_pmcu/tcg/pmcr-interrupt", test_pmcr_interrupt);
     qtest_add_func("hisi_pmcu/tcg/template-bits", test_template_bits);

@@ -636,14 +636,20 @@ static void hisi_pmcu_trigger(HisiPmcuState *s)
     hisi_pmcu_start_subsample(s);
 }
 
-static void hisi_pmcu_break(HisiPmcuState *s)
+/* Stop counting, without a record. */
+static void hisi_pmcu_abandon_window(HisiPmcuState *s)
 {
-    trace_hisi_pmcu_break(s->die, s->state, s->stored);
     timer_del(&s->timer);
     if (s->state == HISI_PMCU_COUNT) {
         hisi_pmcu_stop_and_read(s, false);
         hisi_pmcu_end_run(s);
     }
+}
+
+static void hisi_pmcu_break(HisiPmcuState *s)
+{
+    trace_hisi_pmcu_break(s->die, s->state, s->stored);
+    hisi_pmcu_abandon_window(s);
     s->state = HISI_PMCU_IDLE;
     s->done_again = false;
 
@@ -1247,6 +1253,8 @@ static void hisi_pmcu_unrealize(DeviceState *dev)
 
     /* The board has mapped the registers, which need what is freed here. */
     memory_region_set_enabled(&s->iomem, false);
+    /* A reset of the device leaves the CPUs to their own. */
+    hisi_pmcu_abandon_window(s);
     device_cold_reset(dev);
     qemu_del_vm_change_state_handler(s->vm_state);
     s->cpus_found = false;
