@@ -27,6 +27,8 @@
  * MSR[HV] and MSR[PR] are non-idle ones; POWER10's says nothing, and is treated
  * alike. CCYC counts nanoseconds, like all cycles, although the catalog says
  * that its clock has 32 MHz: the times of 0 to 4 busy threads add up to it.
+ * PCYC has no cycles of halted threads, although POWER9's catalog speaks of all
+ * threads of the core: an emulated thread that sleeps executes none.
  *
  * Copyright (c) qemu-pmu developers
  *
