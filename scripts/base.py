@@ -131,7 +131,7 @@ def import_base(qemu_src=None, name=None):
                 raise ui.Fail(f'{path} is not a QEMU source tree (no VERSION and configure)',
                               'give --qemu-src a tarball of QEMU, or a folder with these files')
             index = REPO / f'index-{ident}'
-            git('add', '-Af', '--', '.', *(f':!/{n}' for n in NOT_IMPORTED), index=index, work=top)
+            git('add', '-Af', '--', ':/', *(f':!/{n}' for n in NOT_IMPORTED), index=index, work=top)
             tree = git('write-tree', index=index)
         commit = git('commit-tree', tree, '-m', f'QEMU source {ident}')
         git('update-ref', ref, commit)

@@ -59,7 +59,7 @@ def rewrite(now, patch, new_patch):
     head = git('rev-parse', 'HEAD', cwd=SRC)
     index = tree.REPO / 'index-export'
     git('read-tree', head, index=index)
-    git('add', '-A', '.', index=index, work=SRC)
+    git('add', '-A', ':/', index=index, work=SRC)
     final = git('write-tree', index=index)
     files = sorted(tree.names(final) - known)
     if alien := [name for name in files if not tree.in_overlay(name)]:
@@ -114,7 +114,12 @@ def series_text(names):
             notes[line.strip()[5:]], above = above, []      # numbers may change
         else:
             above.append(line)
-    return ''.join(f'{l}\n' for n in names for l in [*notes.get(n[5:], []), n])
+    known, lines = {name[5:] for name in names}, []
+    for place, name in zip([*notes, *[''] * len(names)], names):
+        if place not in known:          # this one has another subject now
+            notes.setdefault(name[5:], notes.get(place, []))
+        lines += [*notes.get(name[5:], []), name]
+    return ''.join(f'{line}\n' for line in [*lines, *above])
 
 
 def own_patches(first, tip, fresh):

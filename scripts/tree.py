@@ -262,10 +262,14 @@ def cmd_clean(opt):
             stack.enter_context(lock)
         for folder in filter(pathlib.Path.exists, folders):
             print(f'removing {ui.show(folder)}', flush=True)
-            # The mark last: without it, a clean that was interrupted could not be repeated.
-            for path in sorted(folder.iterdir(), key=ui.MARK.__eq__):
+            # Last the locks, which keep others out, and behind them the mark: without it, a clean
+            # that was interrupted could not be repeated.
+            for path in sorted(folder.iterdir(), key=lambda p: (p == ui.MARK, p in locks)):
                 if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)
                 else:
                     path.unlink()
-            folder.rmdir()
+            try:
+                folder.rmdir()
+            except OSError:             # another pmu has begun in that moment
+                ui.MARK.touch()

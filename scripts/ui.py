@@ -114,8 +114,8 @@ class Step:
                     os.truncate(handle.fileno(), 0)
                     os.write(handle.fileno(), f'({self._line()})'.encode())
             if self.tty:
-                width = os.get_terminal_size(2).columns - len('pmu: ') - 1
-                say(self._line()[:width], '\r\033[Kpmu: ', '')
+                width = (os.get_terminal_size(2).columns or 80) - len('pmu: ') - 1
+                say(self._line()[:max(width, 0)], '\r\033[Kpmu: ', '')
             else:
                 say(self._line())
                 pause = 20
@@ -173,7 +173,8 @@ def call(cmd, **kw):
     """Run a command that shows its own progress; returns its exit status."""
     with contextlib.ExitStack() as stack:
         with held():
-            child = subprocess.Popen(cmd, process_group=0, **kw)
+            # Not only a group: that would be stopped as it writes to a terminal with "tostop".
+            child = subprocess.Popen(cmd, start_new_session=True, **kw)
             stack.callback(child.wait)
             # ninja leaves signals for jobs of its console to who sends them to the whole group.
             stack.callback(stop, child)
@@ -283,8 +284,13 @@ def lock(path, what):
         claim()
     path.parent.mkdir(parents=True, exist_ok=True)
     with try_lock(path) or open(path, 'a+') as handle:
-        with Step(f'waiting for another pmu that is busy with {what}', path.read_text):
+        with Step(f'waiting for another pmu that is busy with {what}',
+                  lambda: os.pread(handle.fileno(), 200, 0).decode()):
             fcntl.flock(handle, fcntl.LOCK_EX)      # at once if it is ours already
+        if not (path.exists() and os.path.samestat(path.stat(), os.fstat(handle.fileno()))):
+            with lock(path, what):                  # `pmu clean` has removed that file
+                yield
+            return
         Step.witnesses.append(handle)
         try:
             yield
@@ -323,11 +329,23 @@ def check_output(*paths):
 
 
 def save(path, text):
-    """Write a file of the user's, which keeps its mode and may be a link, a device or a pipe."""
+    """Write a file of the user's, which keeps its mode and may be a link, a device or a pipe.
+
+    If the disk is full, the file stays as it was.
+    """
     sys.stdout.flush()
     number = {'/dev/stdout': 1, '/dev/stderr': 2}.get(str(path))    # which may be files, too
-    with open(number or path, 'wb', closefd=not number) as out:
-        out.write(text.encode(errors='backslashreplace'))
+    old, data = os.path.isfile(path) and not number, text.encode(errors='backslashreplace')
+    try:
+        with open(number or path, 'r+b' if old else 'wb', closefd=not number) as out:
+            if old and data:
+                os.posix_fallocate(out.fileno(), 0, len(data))
+            out.write(data)
+            if old:
+                out.truncate()
+    except OSError as error:
+        error.filename = error.filename or path
+        raise
 
 
 def write(path, text):

@@ -9,7 +9,7 @@ import unittest
 from unittest import mock
 
 import testing
-from fixtures import FILES, MERGED, MESON, QEMU, TreeTest, blob, one_line, read, write
+from fixtures import FILES, MERGED, MESON, PYTHON, QEMU, TreeTest, blob, one_line, read, write
 from verify import LIMIT
 
 HOOK = "system_ss.add(files('new.c'))\n"
@@ -78,6 +78,29 @@ class Export(Prepared):
         self.assertIn('Subject: [PATCH] hw/misc: build the new device\n\nIt plugs the device in.\n',
                       patch)
         self.same_after_prepare()
+
+    def test_subfolder(self):
+        """export in a folder of the prepared source has the edits of all others, too"""
+        write(self.src, {'hw/misc/meson.build': MERGED.replace(HOOK, HOOK + '# more\n'),
+                         'hw/arm/notes.txt': ''})
+        (self.src / 'hw/arm/notes.txt').unlink()
+        done = subprocess.run([*PYTHON, self.root / 'scripts/pmu.py', 'export'], text=True,
+                              cwd=self.src / 'hw/arm', env=self.project.env, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('\n+# more\n', self.patches()[0])
+        self.same_after_prepare()
+
+    def test_series_comments(self):
+        """comments of the series stay, behind the last patch and above one with another subject"""
+        series = self.root / 'patches/series'
+        text = series.read_text() + '# end\n'
+        write(self.root, {'patches/series': text})
+        self.prepare()
+        self.git('commit', '-q', '--amend', '-m', 'hw/misc: build it\n\nBetter words.\n')
+        self.export()
+        first, name, end = series.read_text().splitlines()
+        self.assertEqual((first, end), ('# first', '# end'))
+        self.assertIn('hw-misc-build-it.patch', name)
 
     def test_new_patch(self):
         """--new-patch makes a patch with that subject of the edits, after the others"""

@@ -7,10 +7,13 @@ import fcntl
 import io
 import os
 import pathlib
+import pty
 import resource
+import select
 import signal
 import subprocess
 import tempfile
+import termios
 import threading
 import time
 import unittest
@@ -170,6 +173,18 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         self.assertRegex(said, r'^pmu: waiting for another pmu that is busy with work '
                                       r'\(compile 7/9 \[\d+ s\]\) \[\d+ s\]\n')
 
+    def test_lock_removed(self):
+        """who waits for a lock while `pmu clean` removes its file gets the lock of the next file"""
+        (self.top / ui.MARK.name).touch()
+        path, mine = self.top / 'lock', 'print(ui.try_lock(ui.BUILD / "lock"), flush=True)'
+        with ui.try_lock(path) as held, \
+                self.start(f'with ui.lock(ui.BUILD / "lock", "work"): {mine}') as other:
+            self.assertIn('waiting for another pmu', other.stderr.readline())
+            path.unlink()
+            held.close()
+            done = finish(other)
+        self.assertEqual(done.stdout, 'None\n')
+
     def test_lock_full(self):
         """a disk that is full while a lock is held is no failure of the command that holds it"""
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -178,6 +193,19 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
             self.assertEqual(self.tick(True, *ui.Step.witnesses), self.tick(True))
         self.assertEqual((self.top / 'lock').read_text(), '')
+
+    def test_tostop(self):
+        """a command that shows its progress does so on a terminal that stops background jobs"""
+        pid, master = pty.fork()
+        if not pid:
+            mode = termios.tcgetattr(2)
+            mode[3] |= termios.TOSTOP
+            termios.tcsetattr(2, termios.TCSANOW, mode)
+            os._exit(ui.call(['sh', '-c', 'echo progress >&2']))
+        self.addCleanup(os.close, master)
+        self.addCleanup(os.kill, pid, signal.SIGKILL)
+        self.assertTrue(select.select([master], [], [], 60)[0], 'it was stopped')
+        self.assertEqual(os.read(master, 100), b'progress\r\n')
 
     def test_ignored(self):
         """a child that is started keeps ignoring what we ignore, as SIGHUP below nohup"""
@@ -353,6 +381,19 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             ui.save(path, text)
             self.assertTrue(path.is_symlink())
             self.assertEqual((file.read_text(), file.is_symlink()), (text, False))
+
+    def test_save_full(self):
+        """a file that cannot be written on a full disk keeps its content, and is named"""
+        path = self.top / 'file'
+        for old, new in ('', 'text'), ('old text', 'new'), ('old', 'a longer text'):
+            path.write_text(old)
+            full = OSError(errno.ENOSPC, 'No space left on device')
+            with mock.patch('os.posix_fallocate', side_effect=full), \
+                    self.assertRaises(OSError) as caught:
+                ui.save(path, new)
+            self.assertEqual((path.read_text(), caught.exception.filename), (old, path))
+            ui.save(path, new)
+            self.assertEqual(path.read_text(), new)
 
     def test_save_mode(self):
         """a file that is written again keeps its mode"""
