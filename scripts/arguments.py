@@ -13,6 +13,7 @@ from argparse import ArgumentTypeError
 import ui
 from base import bases
 
+FILES = 'FILE|DIR|SCRIPT|IMG'       # words for the value of an option that is a file
 NO_BASE = ('records', 'doctor', 'pnor')       # commands that do not depend on it
 
 
@@ -48,12 +49,13 @@ def between(least, most):
                   f'from {least} to {most}')
 
 
-class File(argparse.Action):
-    """A file or a folder: '', as of a variable of a shell that is not set, is none."""
+class NotEmpty(argparse.Action):
+    """A value that must not be '', as that of a variable of a shell which is not set."""
 
     def __call__(self, parser, namespace, value, option_string=None):
-        if not value:
-            parser.error(f"{option_string}: expected a file or a folder, not ''")
+        if value == '':
+            what = 'a file or a folder' if re.match(FILES, self.metavar) else self.metavar
+            parser.error(f"{option_string or self.metavar}: expected {what}, not ''")
         setattr(namespace, self.dest, value)
 
 
@@ -148,8 +150,10 @@ MORE = {        # arguments of add_argument() that commands.ini does not have
     'boot --get': {'type': from_guest, 'dest': 'gets', **PATHS},
     'boot --initrd-add': {'type': at_path('--initrd-add'), 'dest': 'files', **PATHS},
     'boot --modprobe': {'type': word('--modprobe', r'[\w-]+', 'a module')},
+    'boot --memory': {'action': NotEmpty},
     'boot --module': {'type': module, 'dest': 'modules'},
     'boot --share': {'type': at_path('--share', '/share'), 'dest': 'shares', **PATHS},
+    'boot --smp': {'action': NotEmpty},
     'boot --timeout': {'type': positive(float)},
     'boot --with': {'type': packages, 'dest': 'packages', 'action': 'extend'},
     'count --tolerance': {'type': number(float, lambda value: 0 <= value < math.inf, 'from 0 on')},
@@ -180,7 +184,7 @@ def add(sub, group, section, key, text):
     marked, _, metavar = left.partition(' ')
     many, name = marked.endswith('*'), marked.rstrip('*?')
     dashes = name.startswith('-')
-    kw = {'help': text.format(cache=ui.CACHE) or argparse.SUPPRESS}
+    kw = {'help': text.format(cache=str(ui.CACHE).replace('%', '%%')) or argparse.SUPPRESS}
     if not metavar:
         kw['action'] = 'store_true'
     else:
@@ -189,8 +193,8 @@ def add(sub, group, section, key, text):
             kw |= {'type': one_of(*metavar.split('|'))} if many else {'choices': metavar.split('|')}
         if many and dashes:
             kw['action'] = 'append'
-        elif dashes and re.match('FILE|DIR|SCRIPT', metavar):
-            kw['action'] = File
+        elif re.match(FILES, metavar):
+            kw['action'] = NotEmpty
         elif not dashes and marked != name:
             kw['nargs'] = marked[-1]
     where = f'{section} {name}'

@@ -55,9 +55,13 @@ def bases():
     """{branch: its table of bases.toml}, oldest first: the series is written for that one."""
     with open(ui.ROOT / 'bases.toml', 'rb') as handle:
         try:
-            return tomllib.load(handle)
-        except tomllib.TOMLDecodeError as error:
+            found = tomllib.load(handle)
+        except ValueError as error:
             raise ui.Fail(f'bases.toml: {error}', 'correct it')
+    for name, table in found.items():
+        if not isinstance(table, dict) or 'version' not in table:
+            raise ui.Fail(f'bases.toml: [{name}] has no version', 'add it')
+    return found
 
 
 def branch():

@@ -79,10 +79,10 @@ def power():
         off = Config('imc=off', arch='power', machine=f'{machine},imc=off', target=1.01)
         on = functools.partial(Config, arch='power', machine=f'{machine},imc=on')
         work = functools.partial(on, work=True)
-        flash = stock('stock, with flash', flash=True)
+        flash = stock('stock with flash', flash=True)
         yield f'Boot of {machine}', stock(STOCK.name), (off, flash)
         yield f'Boot of {machine}', flash, (on('imc=on', target=1.02),)
-        yield f'Work on {machine}', work('imc=on, idle'), (
+        yield f'Work on {machine}', work('imc=on idle'), (
             work('core_imc', command=f'perf stat -a -e core_imc/{event}/', target=1.053),
             work('trace_imc', command=f'{record} -a', target=1.111, threads_target=1.15),
             work('thread_imc', command=f'perf stat -e thread_imc/{event}/'))

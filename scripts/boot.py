@@ -372,7 +372,7 @@ def cmd_boot(opt):
     if opt.repeatable and opt.arch == 'power':
         opt.error("--repeatable is for arm and x86: powernv's BMC tells the host's time")
     if opt.acpi and opt.arch != 'arm':
-        raise ui.Fail(f'--acpi is for arm; the {opt.arch} guest boots with its own firmware')
+        opt.error(f'--acpi is for arm; the {opt.arch} guest boots with its own firmware')
     if opt.snapshot and (opt.arch == 'power' or opt.shares or opt.ssh or opt.gdb or opt.acpi
                          or opt.repeatable or not opt.run):
         opt.error('--snapshot needs --run, is for arm and x86, and goes without --share, --ssh, '

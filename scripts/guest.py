@@ -73,13 +73,14 @@ class Cpio:
             self.folder(name)
             self._entry(name, stat.S_IFLNK | 0o777, f'usr/{name}'.encode())
 
-    def tree(self, top, at=''):
-        """All of a tree, below `at`; of an unpacked package's, less what no guest uses."""
-        for folder, dirs, files in os.walk(top):
+    def tree(self, top, at='', unused=()):
+        """All of a tree, below `at`, less these folders of usr/share."""
+        def fail(error):
+            raise error
+
+        for folder, dirs, files in os.walk(top, onerror=fail):
             inside = at / pathlib.Path(folder).relative_to(top)
-            if str(inside) == 'usr/share':
-                dirs[:] = set(dirs).difference(UNUSED)
-            dirs.sort()
+            dirs[:] = sorted(set(dirs).difference(unused if str(inside) == 'usr/share' else ()))
             if inside.name:             # it is not the guest's root
                 self.folder(str(inside))
             for name in sorted(dirs + files):
@@ -234,7 +235,7 @@ def packages(name, wanted):
             debs = apt.fetch(*apt.closure(*wanted), what=f'{", ".join(wanted)} ({apt.arch})')
             with ui.Step(f'unpack {", ".join(wanted)}'), ui.scratch('with-') as scratch:
                 archive = Cpio()
-                archive.tree(debian.unpacked(debs, scratch / 'root'))
+                archive.tree(debian.unpacked(debs, scratch / 'root'), unused=UNUSED)
                 ui.write(path, archive.bytes())
     return path
 

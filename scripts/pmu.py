@@ -22,8 +22,12 @@ def run(argv):
         argv = [*argv[1:], '--help']        # of a command, perhaps
     opt, unknown = parser().parse_known_args(argv)
     if unknown:
-        behind = "; QEMU's own options go behind --" if opt.command == 'boot' else ''
+        behind = {'boot': "; QEMU's own options go behind --",
+                  'topdown': '; COMMAND goes behind --',
+                  'count': '; PROGRAM goes behind --'}.get(opt.command, '')
         opt.error(f'unrecognized arguments: {" ".join(unknown)}{behind}')   # with its --help
+    if args[:1] == [''] and opt.command != 'boot':
+        opt.error("the program behind -- is ''")
     opt.args = args
     known = list(bases())
     base = getattr(opt, 'qemu_base', ui.BASE or known[0])

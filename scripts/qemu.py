@@ -198,8 +198,10 @@ def build(kind, qemu_src=None, wanted=()):
 
 def cmd_install(opt):
     """Install the emulators with their data and Debian's firmware."""
-    graph('qemu')
     prefix = pathlib.Path(opt.prefix).absolute()
+    if not ui.existing(prefix).is_dir():
+        raise ui.Fail(f'--prefix {opt.prefix}: {ui.existing(prefix)} is not a folder')
+    graph('qemu')
     bundle = folder() / 'qemu-bundle' / PREFIX / 'share'
     files = [*map(binary, PROGRAMS), *(f for f in bundle.rglob('*') if f.is_file()),
              *fetch_firmware().iterdir()]
@@ -232,5 +234,8 @@ def cmd_pnor(opt):
     else:
         opt.error('neither --list IMG, nor --catalog ID=FILE with -o IMG')
     ui.check_output(opt.output)
+    for path in filter(None, [opt.list, opt.base, *(c.partition('=')[2] for c in opt.catalog)]):
+        if not os.path.isfile(path):
+            raise ui.Fail(f'{path}: {"not a" if os.path.exists(path) else "no such"} file')
     graph('qemu')
     return ui.exit_status('pnv-pnor', subprocess.run([binary(PNOR + 'pnv-pnor'), *args]).returncode)

@@ -125,6 +125,29 @@ class Arguments(unittest.TestCase):
                  'COMMAND goes behind "--"; pmu topdown -- echo \'a b\'')
         one_line(self, self.pmu('count', './sort', '1'), 2,
                  'PROGRAM goes behind "--"; pmu count -- ./sort 1')
+        one_line(self, self.pmu('topdown', 'ls', '-l'), 2, '-l; COMMAND goes behind --')
+
+    def test_empty(self):
+        """a value of a variable that is not set is refused before anything is built"""
+        for args, what in ((('module', 'x86', ''), 'DIR: expected a file or a folder'),
+                           (('records', '', '--clusters', '1', '--counters', '1'), 'FILE: expected'),
+                           (('boot', 'x86', '--smp', ''), '--smp: expected N'),
+                           (('boot', 'x86', '--memory', ''), '--memory: expected SIZE'),
+                           (('pnor', '--list', ''), '--list: expected a file'),
+                           (('count', '--', ''), "the program behind -- is ''"),
+                           (('topdown', '--', '', '-l'), "the program behind -- is ''")):
+            one_line(self, self.pmu(*args), 2, what)
+        self.assertFalse(self.project.build.exists())
+
+    def test_wrong_files(self):
+        """files that pnor is to read, and a --prefix, are looked at before anything is built"""
+        write(self.project.root, {'file': ''})
+        for args, what in ((('pnor', '--list', 'nope'), 'nope: no such file'),
+                           (('pnor', '--list', 'guest'), 'guest: not a file'),
+                           (('pnor', '--catalog', '0x4e0200=nope', '-o', 'x.img'), 'nope: no such'),
+                           (('install', '--prefix', 'file/x'), 'file is not a folder')):
+            one_line(self, self.pmu(*args), 1, what)
+        self.assertFalse(self.project.build.exists())
 
     def test_missing_script(self):
         """a --run file that is missing, or no script, is noticed before anything is built"""
@@ -309,20 +332,23 @@ class Packages(unittest.TestCase):
 
     def test_installed(self):
         """where all is there, nothing is installed, and the command runs"""
-        done, calls = self.pmu('records', 'none', '--clusters', '1', '--counters', '1')
+        done, calls = self.pmu('set', '--events', 'x', '--nope')
+        self.assertEqual((done.returncode, calls), (2, []), done.stderr)
+        # It reads a file, for which Python is enough.
+        done, calls = self.pmu('records', 'none', '--clusters', '1', '--counters', '1',
+                               lacking='bison')
         self.assertEqual((done.returncode, calls), (1, []), done.stderr)
         self.assertEqual(done.stderr, f'{GONE}\n')
 
     def test_lacking(self):
         """what is missing is installed, by sudo if need be, and then the command runs"""
         for user, sudo in (0, []), (1000, ['sudo']):
-            done, calls = self.pmu('records', 'none', '--clusters', '1', '--counters', '1',
-                                   lacking='bison', user=user)
+            done, calls = self.pmu('set', '--events', 'x', lacking='bison', user=user)
             self.assertEqual(calls, [*sudo, 'apt-get -q update', *sudo,
                                      'apt-get -q -y --no-install-recommends install bison'])
             first, *_, last = done.stderr.splitlines()
             self.assertEqual(first, 'pmu: installing Debian packages: bison')
-            self.assertEqual(last, GONE)
+            self.assertIn('no guest is running', last)
             self.assertEqual([*self.top.glob('*.log')], [])
 
     def test_failures(self):
@@ -354,6 +380,9 @@ class Packages(unittest.TestCase):
                             {'python3-matplotlib', 'chromium'}),
                            (('test', '--nope', 'lava'), {'python3-matplotlib', 'lava-dispatcher'}),
                            (('boot', 'browser', 'lava'), set()),
+                           (('boot', 'x86', '--append', '--coverage', '--nope'), set()),
+                           (('test', '--nope', '-k', 'lava', '--junit', 'browser'),
+                            {'python3-matplotlib'}),
                            (('fuzz', '--nope'), {'clang', 'libclang-rt-dev', 'llvm', 'g++'})):
             self.assertEqual(self.asked(*args) - usual, more, args)
         for args in ('help',), ('clean', '--nope'), ('build', '--help'), ('biuld',):

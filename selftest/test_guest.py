@@ -101,7 +101,7 @@ class Archive(Temporary):
         os.symlink('usr/sbin', self.top / 'sbin')
         os.symlink('/usr/share/tool', self.top / 'usr/share/folder')
         archive = guest.Cpio()
-        archive.tree(self.top)
+        archive.tree(self.top, unused=guest.UNUSED)
         found = {n: (oct(m), c) for n, m, c, _ in parse(archive.bytes()) if not stat.S_ISDIR(m)}
         self.assertEqual(found, {
             'usr/bin/tool': ('0o104755', b'tool'), 'usr/bin/alias': ('0o120777', b'tool'),
@@ -135,6 +135,11 @@ class Archive(Temporary):
             'opt/x/run': ('0o100755', b'run'), 'opt/x/.config/x': ('0o100644', b'x'),
             'opt/x/usr/share/man/m': ('0o100644', b'kept'), 'opt/x/alias': ('0o120777', b'run')})
         self.assertIn('opt/x/empty', found)
+        files = {n for n, *_ in parse(guest.extra_archive({'/usr/share': self.top / 'd/usr/share'}))}
+        self.assertIn('usr/share/man/m', files)
+        with mock.patch('os.scandir', side_effect=PermissionError), \
+                self.assertRaises(PermissionError):
+            guest.extra_archive({'/opt/x': self.top / 'd'})
 
 
 class Dash(Temporary):
