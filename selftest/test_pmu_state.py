@@ -112,11 +112,12 @@ class State(unittest.TestCase):
             r'VMSTATE_\w+\((?:\w+\.)*%s\b' % name, self.saved)], [])
 
     def test_variables(self):
-        """there is no state in variables, which no stream would have"""
+        """there is no state in variables, which no stream would have, unless they say why"""
         for path in SOURCES:
-            self.assertEqual([line for line in path.read_text().splitlines() if
-                              re.match(r'static (?!.*\bconst\b)(?!__thread)[^(]*(=|;$)', line)], [],
-                             path)
+            lines = path.read_text().splitlines()
+            self.assertEqual([line for above, line in zip(['', *lines], lines) if
+                              re.match(r'static (?!.*\bconst\b)(?!__thread)[^(]*(=|;$)', line)
+                              and 'not migrated: ' not in above], [], path)
 
     def test_finds(self):
         """a field that is forgotten is found, and so is one that is both saved and excused"""

@@ -129,8 +129,8 @@ class CommandLine(unittest.TestCase):
         image = self.folder / 'image'
         image.write_bytes(b'mine')
         for catalog, message in (
-                ('0x4e1202=x', 'skiboot never looks for id 0x4e1202: use 0x4e0200'),
-                ('0x4e0200=/nonexistent', 'cannot open /nonexistent'),
+                (f'0x4e1202={image}', 'skiboot never looks for id 0x4e1202: use 0x4e0200'),
+                ('0x4e0200=/nonexistent', '/nonexistent: no such file'),
                 ('0x4e0200', "'0x4e0200' is not ID=FILE"),
                 (f'0x4e0200={image}', f'dtc cannot compile {image}')):
             with self.subTest(catalog):

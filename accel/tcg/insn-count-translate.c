@@ -36,7 +36,7 @@ typedef struct InsnCountGen {
 
 static __thread InsnCountGen *gen;
 
-/* The most of each lane in a block so far */
+/* The most of each lane in a block so far, not migrated: of what runs here */
 static unsigned block_most[INSN_COUNT_LANES];
 
 static const InsnCountOps *insn_count_gen_ops(void)
