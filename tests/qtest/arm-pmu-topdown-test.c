@@ -492,9 +492,13 @@ static void test_pmcu(const void *args)
     /* 4 + 64 + 1 + 4 * 8 / 64 + 16 / 64 in 4 instructions */
     rest = sum[0] * 4 * m->slots * 4 - sum[2] * 279;
     g_assert_cmpint(llabs(rest), <, slack * 279 * 4);
-    /* One taken branch of 64 is mispredicted */
+    /*
+     * One taken branch of 64 is mispredicted. There are some between two
+     * windows, unless the clock stands still there.
+     */
     rest = sum[3] * 64 * 4 - sum[2];
-    g_assert_cmpint(llabs(rest), <, 4 * (64 + slack));
+    g_assert_cmpint(llabs(rest), <,
+                    4 * (64 * (icount ? 1 : records) + slack));
     qtest_quit(p.qts);
 }
 
