@@ -1853,7 +1853,7 @@ static void test_pmcu(const void *args)
     };
     const unsigned records = 50, size = 8 * 8 * (2 + ARRAY_SIZE(turn));
     const bool icount = g_strrstr(args, "icount");
-    /* With -icount all is exact, but a turn is cut */
+    /* With -icount all is exact, but a turn is cut; else by a block */
     const unsigned slack = icount ? 1 : 512;
     Pmcu p = events_init(args);
     PmcuRun run = { PMCU_RUN_DEFAULT };

@@ -313,11 +313,12 @@ static bool pmu_insn_set_due(CPUState *cs)
         const ARMPmuOverflow *o = &c->overflow[i];
         int64_t until = pmu_insn_until(c, o, pmu_insn_value(
                                            c, o->event, c->insns.total[0]));
-        unsigned of_event = pmu_insn_words_due(o->event);
+        unsigned of_event = until > PMU_NEAR ? 0
+                                             : pmu_insn_words_due(o->event);
 
         left = MIN(left, until);
-        words |= until > PMU_NEAR ? 0 : of_event;
-        if (!of_event || until > PMU_NEAR) {
+        words |= of_event;
+        if (!of_event) {
             any = MIN(any, until);
         }
     }
