@@ -189,7 +189,8 @@ class Apt:
         try:
             return self.fetch(*(f'{name}={version}' for name in names), what=what)
         except ui.Fail as fail:
-            have = [next(self.debs.glob(f'{name}_{version}_*.deb'), None) for name in names]
+            have = [next(self.debs.glob(f'{name}_{version.replace(":", "%3a")}_*.deb'), None)
+                    for name in names]
             if all(have):
                 return have
             if re.search(NOT_LISTED, str(fail)):

@@ -3,6 +3,7 @@
 
 Both trees have the same relative layout and the same options, so that ccache
 serves one from the other.  BUILD/KIND/build is another kind, of the same source.
+BUILD/reference/build is the stock one that tests compare with, see reference().
 """
 
 import json
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import typing
 
+import base
 import debian
 import tree
 import ui
@@ -65,6 +67,12 @@ FOR_USERS = [*PROGRAMS, PNOR + 'pnv-pnor', PNOR + 'pnv-pnor-imc.bin']
 # small ones in takes a tenth of a guest's boot, and more than half of a QEMU's start.
 HEAP = {'GLIBC_TUNABLES': f'glibc.malloc.hugetlb=1:glibc.malloc.top_pad={64 << 20}'}
 PREFIX = pathlib.Path('usr/local')           # QEMU finds its data relative to its binary
+# Start a program of Debian's packages with the libraries and the firmware that it was made for.
+WRAPPER = '''#!/bin/sh
+top=${{0%/*}}/..
+exec "$top/usr/lib64/ld-linux-x86-64.so.2" --library-path "$top/usr/lib/x86_64-linux-gnu" \\
+    --argv0 "$0" "$top/usr/bin/{name}" "$@" -L "$top/../guest/firmware"
+'''
 FIRMWARE = ('qemu-system-data', 'seabios', 'ipxe-qemu', 'qemu-efi-aarch64')
 
 
@@ -194,6 +202,47 @@ def build(kind, qemu_src=None, wanted=()):
                    'correct it and run it again', cwd=folder(kind), env=environment(kind),
                    on_line=progress)
         link_firmware(kind)
+
+
+def fetch_stock():
+    """Debian's own build of the source package, laid out like one of ours; returns its folder."""
+    name, packages = base.branch(), [f'qemu-system-{x}' for x in ('arm', 'ppc', 'x86')]
+    dsc, apt = base.source_package(name), debian.Apt(base.base()['suite'], 'amd64')
+    version = re.search(r'(?m)^Version: (\S+)', dsc.read_text())[1]
+    what = f"Debian's QEMU {version}"
+
+    def debs():
+        needs = [p for p in apt.closure(*packages) if re.match(r'lib|zlib', p)]
+        return [*apt.fetch_version(version, *packages, what=what), *apt.fetch(*needs, what=what)]
+
+    def lay_out(folder):
+        (folder / 'build').mkdir()
+        (folder / 'build' / 'pc-bios').symlink_to('../../qemu/build/pc-bios')
+        for target in TARGETS:
+            program = folder / 'build' / f'qemu-system-{target}'
+            program.write_text(WRAPPER.format(name=program.name))
+            program.chmod(0o755)
+
+    fetch_firmware()
+    return debian.once(ui.BUILD / f'debian-{dsc.stem.partition("_")[2]}', what, debs, lay_out)
+
+
+def reference(qemu_src=None):
+    """Bring BUILD/reference up to date, the stock QEMU that tests compare with: Debian's own build
+    of our source, which takes seconds, or ours if Debian has none.
+    """
+    source, found = tree.prepare(qemu_src)['source'], None
+    if not source:
+        try:
+            found = fetch_stock()
+        except ui.Fail as fail:
+            ui.say(f'notice: {fail}: the stock QEMU is built here')
+    if not found:
+        build('stock', qemu_src)
+        found = folder('stock').parent
+    link = ui.BUILD / 'reference'
+    link.unlink(missing_ok=True)
+    link.symlink_to(found.name)
 
 
 def cmd_install(opt):

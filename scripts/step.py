@@ -20,6 +20,8 @@ def step(argv):
     elif what in (*qemu.KINDS, 'qemu-tests'):
         wanted = qemu.FOR_USERS if what == 'qemu' else ()
         qemu.build(what.removesuffix('-tests'), source, wanted)
+    elif what == 'reference':
+        qemu.reference(source)
     else:
         # guest-ARCH, guest-ARCH-with-PACKAGES, guest-ARCH-release-NAME
         # or guest-ARCH-module-DRIVER

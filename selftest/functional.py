@@ -44,6 +44,15 @@ def emulator(target, kind='qemu'):
     return qemu.binary(f'qemu-system-{target}', kind)
 
 
+def named(log):
+    """A log of generated code in which fields of CPUState, which is in front of `env`, have names in
+    the order in which they come: how QEMU was configured decides how far from `env` each is.
+    """
+    names = {}
+    return re.sub(r'(?<=env,)\$0xf{8}[0-9a-f]{8}\b',
+                  lambda field: names.setdefault(field[0], f'CPUState.{len(names)}'), log)
+
+
 def guest_files(name):
     return [ui.BUILD / 'guest' / name / 'kernel', ui.BUILD / 'guest' / name / 'initrd']
 

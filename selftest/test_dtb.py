@@ -8,7 +8,7 @@ import unittest
 
 import functional
 
-functional.need(functional.emulator('aarch64'), functional.emulator('aarch64', 'stock'))
+functional.need(functional.emulator('aarch64'), functional.emulator('aarch64', 'reference'))
 
 CONFIGS = (
     ('virt', 'max', '4'),
@@ -32,7 +32,7 @@ class Dtb(unittest.TestCase):
         """without pmcu=on the device tree is identical to stock QEMU's"""
         for config in CONFIGS:
             with self.subTest(config=config), tempfile.TemporaryDirectory() as folder:
-                self.assertEqual(self.dump('stock', *config, folder),
+                self.assertEqual(self.dump('reference', *config, folder),
                                  self.dump('qemu', *config, folder))
 
     def test_on_differs(self):

@@ -56,7 +56,7 @@ CPUID, CPUID_AT = bytes.fromhex(
     '66456681fd0001000075c7'                    # until ebp is 100h
     '66f7d066abf4'), 0x10000                    # store what is not 0, halt
 functional.need(*(functional.emulator(target, kind) for target in ('x86_64', 'aarch64', 'ppc64')
-                  for kind in ('qemu', 'stock')))
+                  for kind in ('qemu', 'reference')))
 
 
 class Machine(functional.Machine):
@@ -139,19 +139,19 @@ def machine_types(target, kind):
 class Invariance(unittest.TestCase):
     def setUp(self):
         # Later releases of QEMU drop the oldest types.
-        types = {target: machine_types(target, 'stock') for target, _, _ in CONFIGS}
+        types = {target: machine_types(target, 'reference') for target, _, _ in CONFIGS}
         self.configs = [c for c in CONFIGS if c[1].split(',')[0] in types[c[0]]]
         self.assertGreater(len(self.configs), 15)
 
     def test_types(self):
         """there are the same types of machines"""
         for target in {target for target, _, _ in CONFIGS}:
-            self.assertEqual(*(machine_types(target, kind) for kind in ('stock', 'qemu')))
+            self.assertEqual(*(machine_types(target, kind) for kind in ('reference', 'qemu')))
 
     def both(self, look, *config):
         """What a function finds out about the stock QEMU's machine, and about ours"""
         found = []
-        for kind in 'stock', 'qemu':
+        for kind in 'reference', 'qemu':
             with tempfile.TemporaryDirectory() as folder, \
                     Machine(kind, folder, *config) as machine:
                 found.append(look(machine))
@@ -197,7 +197,7 @@ class Invariance(unittest.TestCase):
             bios = pathlib.Path(folder) / 'bios'
             # What a reset starts is a jump to the first byte.
             bios.write_bytes(CPUID.ljust(0xfff0, b'\0') + bytes.fromhex('ea000000f0').ljust(16))
-            with Machine('stock', folder, *self.configs[0]) as machine:
+            with Machine('reference', folder, *self.configs[0]) as machine:
                 models = [model['name'] for model in machine.cmd('query-cpu-definitions')
                           if 'alias-of' not in model and model['name'] != 'host']
             self.assertGreater(len(models), 50)

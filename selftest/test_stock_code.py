@@ -31,7 +31,7 @@ START = '\nOP:\n'
 NOISE = re.compile(r'(?<=exit_tb )\S+|(?<=\$0x)[0-9a-f]{9,}')
 
 functional.need(*(functional.emulator(target, kind)
-                  for target in sorted({c[0] for c in CONFIGS}) for kind in ('qemu', 'stock')))
+                  for target in sorted({c[0] for c in CONFIGS}) for kind in ('qemu', 'reference')))
 
 
 class Stock(unittest.TestCase):
@@ -48,14 +48,14 @@ class Stock(unittest.TestCase):
                 time.sleep(0.2)
                 text = log.read_text() if log.exists() else ''
             process.kill()
-        return NOISE.sub('', text).split(START)[:BLOCKS]
+        return NOISE.sub('', functional.named(text)).split(START)[:BLOCKS]
 
     def test_code(self):
         """blocks of the firmware are those of stock QEMU"""
         for config in CONFIGS:
             with self.subTest(config=config), tempfile.TemporaryDirectory() as folder:
                 stock, ours = (self.ops(kind, config, pathlib.Path(folder))
-                               for kind in ('stock', 'qemu'))
+                               for kind in ('reference', 'qemu'))
                 self.assertEqual(len(stock), BLOCKS)
                 self.assertTrue(stock == ours, 'code differs')
 

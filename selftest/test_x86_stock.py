@@ -10,7 +10,7 @@ import unittest
 
 import functional
 
-functional.need(functional.emulator('x86_64'), functional.emulator('x86_64', 'stock'))
+functional.need(functional.emulator('x86_64'), functional.emulator('x86_64', 'reference'))
 
 # SeaBIOS finds nothing to boot. Time is the instruction count, so that runs can be compared.
 MACHINE = ('-accel', 'tcg', '-icount', 'shift=1,sleep=off', '-rtc', 'base=2000-01-01,clock=vm',
@@ -61,21 +61,21 @@ class Stock(unittest.TestCase):
         log = folder / kind
         subprocess.run([*command(kind, *config), '-boot', 'reboot-timeout=1', '-no-reboot',
                         '-d', 'op_opt', '-D', log], check=True, capture_output=True, timeout=600)
-        return NOISE.sub('', log.read_text())
+        return NOISE.sub('', functional.named(log.read_text()))
 
     def test_code(self):
         """without pmu=on, blocks and their code are those of stock QEMU"""
         for config in CONFIGS:
             with self.subTest(config=config), tempfile.TemporaryDirectory() as folder:
                 folder = pathlib.Path(folder)
-                stock, ours = self.ops('stock', config, folder), self.ops('qemu', config, folder)
+                stock, ours = self.ops('reference', config, folder), self.ops('qemu', config, folder)
                 self.assertGreater(stock.count('\nOP after'), 1000)
                 self.assertTrue(stock == ours, 'code differs')
 
     def test_streams(self):
         """without pmu=on, streams load in both directions, and saving them again changes nothing"""
         for config in CONFIGS:
-            for source, target in (('stock', 'qemu'), ('qemu', 'stock')):
+            for source, target in (('reference', 'qemu'), ('qemu', 'reference')):
                 with self.subTest(config=config, source=source), \
                         tempfile.TemporaryDirectory() as folder:
                     folder = pathlib.Path(folder)
