@@ -241,8 +241,10 @@ def reference(qemu_src=None):
         build('stock', qemu_src)
         found = folder('stock').parent
     link = ui.BUILD / 'reference'
-    link.unlink(missing_ok=True)
-    link.symlink_to(found.name)
+    if not link.is_symlink() or os.readlink(link) != found.name:
+        with ui.scratch('reference-') as scratch:       # another pmu may use the old one
+            (scratch / 'new').symlink_to(found.name)
+            (scratch / 'new').replace(link)
 
 
 def cmd_install(opt):
