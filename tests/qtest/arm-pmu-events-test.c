@@ -924,6 +924,53 @@ static void test_overflow(const void *args)
 }
 
 /*
+ * However late the host's main loop is: when a counter of cycles has overflowed,
+ * software sees the flag, and does not see it again after having cleared it,
+ * whether it has looked before or not.
+ */
+static void test_overflow_flag(const void *args)
+{
+    static const uint32_t look[] = {
+        0xaa0003e9,     /* mov     x9, x0 */
+        0x92807cea,     /* mov     x10, #-1000 */
+        0xd2b0000b,     /* mov     x11, #1 << 31 */
+        0xd53be00e,     /* mrs     x14, cntfrq_el0 */
+        0xd284e20f,     /* mov     x15, #10000 */
+        0x9acf09ce,     /* udiv    x14, x14, x15: 0.1 ms */
+        0xd2800000,     /* mov     x0, #0 */
+        0xd51b9c6b,     /* 1: msr  pmovsclr_el0, x11 */
+        0xd51b9d0a,     /* msr     pmccntr_el0, x10 */
+        0xd53be04c,     /* mrs     x12, cntvct_el0 */
+        0xd53be04d,     /* 2: mrs  x13, cntvct_el0 */
+        0xcb0c01ad,     /* sub     x13, x13, x12 */
+        0xeb0e01bf,     /* cmp     x13, x14 */
+        0x54ffffa3,     /* b.lo    2b */
+        0x36000089,     /* tbz     w9, #0, 3f */
+        0xd53b9e6d,     /* mrs     x13, pmovsset_el0 */
+        0xea0b01bf,     /* tst     x13, x11 */
+        0x9a801400,     /* cinc    x0, x0, eq: there is no flag */
+        0xd51b9c6b,     /* 3: msr  pmovsclr_el0, x11 */
+        0xd53be04d,     /* 4: mrs  x13, cntvct_el0 */
+        0xcb0c01ad,     /* sub     x13, x13, x12 */
+        0xeb0e11bf,     /* cmp     x13, x14, lsl #4 */
+        0x54ffffa3,     /* b.lo    4b */
+        0xd53b9e6d,     /* mrs     x13, pmovsset_el0 */
+        0xea0b01bf,     /* tst     x13, x11 */
+        0x54000040,     /* b.eq    5f */
+        0x91400400,     /* add     x0, x0, #1 << 12: it is back */
+        0xf1000529,     /* 5: subs x9, x9, #1 */
+        0x54fffd61,     /* b.ne    1b */
+        INSN_RET,
+    };
+    Pmcu p = events_init(args);
+
+    guest_write(&p, 0, PMCR_EL0, PMCR_E | PMCR_LC);
+    guest_write(&p, 0, PMCNTENSET_EL0, 1U << 31);
+    g_assert_cmphex(guest_call(&p, 0, 600, look, ARRAY_SIZE(look)), ==, 0);
+    qtest_quit(p.qts);
+}
+
+/*
  * Counters of cycles overflow in time, wherever they start, while a loop runs
  * that nothing interrupts: with 32 bits, and not with 64 (PMCR.LC and LP).
  */
@@ -2260,11 +2307,14 @@ int main(int argc, char **argv)
                                                  modes[i].name);
         g_autofree char *overflow =
             g_strdup_printf("arm-pmu-events/overflow/%s", modes[i].name);
+        g_autofree char *flag =
+            g_strdup_printf("arm-pmu-events/overflow-flag/%s", modes[i].name);
         g_autofree char *one = g_strdup_printf("arm-pmu-events/random/%s",
                                                modes[i].name);
 
         qtest_add_data_func(exact, modes[i].args, test_exact);
         qtest_add_data_func(overflow, modes[i].args, test_overflow);
+        qtest_add_data_func(flag, modes[i].args, test_overflow_flag);
         qtest_add_data_func(one, modes[i].args, test_random);
     }
     qtest_add_data_func("arm-pmu-events/random-smp/mttcg",

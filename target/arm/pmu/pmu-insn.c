@@ -569,6 +569,33 @@ static uint64_t pmu_pmceid_rawread(CPUARMState *env, const ARMCPRegInfo *ri)
     return tcg_enabled() ? value & pmu_stock_events(ri->opc2 & 1) : value;
 }
 
+/*
+ * The main loop may be late to call the timer for overflows of cycles. Software
+ * must see a flag that is due, and must not see it again after clearing it.
+ */
+static void pmu_timer_check(CPUARMState *env)
+{
+    QEMUTimer *timer = env_archcpu(env)->pmu_timer;     /* none in user mode */
+
+    if (timer && timer_expired(timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL))) {
+        pmu_op_start(env);
+        pmu_op_finish(env);
+    }
+}
+
+static uint64_t pmu_flags_read(CPUARMState *env, const ARMCPRegInfo *ri)
+{
+    pmu_timer_check(env);
+    return ri->orig_readfn(env, ri);
+}
+
+static void pmu_flags_write(CPUARMState *env, const ARMCPRegInfo *ri,
+                            uint64_t value)
+{
+    pmu_timer_check(env);
+    ri->orig_writefn(env, ri, value);
+}
+
 static void pmu_adapt_reg(gpointer key, gpointer value, gpointer opaque)
 {
     ARMCPRegInfo *ri = value;
@@ -582,6 +609,12 @@ static void pmu_adapt_reg(gpointer key, gpointer value, gpointer opaque)
         ri->resetfn = arm_cp_reset_ignore;
     } else {
         pmu_hide_counters(ri);
+        if (g_str_has_prefix(ri->name, "PMOVS")) {
+            ri->orig_readfn = ri->readfn;
+            ri->readfn = pmu_flags_read;
+            ri->orig_writefn = ri->writefn;
+            ri->writefn = pmu_flags_write;
+        }
     }
 }
 

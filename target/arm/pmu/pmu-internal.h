@@ -61,7 +61,7 @@ static inline uint64_t pmu_until_top_bit(uint64_t left, bool wide)
     return ((left - 1) & (wide ? INT64_MAX : INT32_MAX)) + 1;
 }
 
-/* Change what reads of PMU registers return, after all have been defined. */
+/* Change what accesses to PMU registers do, after all have been defined. */
 void pmu_adapt_regs(ARMCPU *cpu);
 
 /*
