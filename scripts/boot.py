@@ -245,14 +245,15 @@ def started(opt, interactive=False, **kw):
 
 def end(child, messages):
     """End QEMU, and show what it said."""
-    child.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        child.wait(10)
-    child.kill()
-    with contextlib.suppress(BrokenPipeError):      # of what was typed in too late
-        if child.stdin:
-            child.stdin.close()
-    messages.join()
+    with ui.held():         # timeout(1) sends its signal twice
+        child.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(10)
+        child.kill()
+        with contextlib.suppress(BrokenPipeError):      # of what was typed in too late
+            if child.stdin:
+                child.stdin.close()
+        messages.join()
     messages.release()
 
 

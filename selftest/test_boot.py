@@ -486,6 +486,17 @@ class Inside(unittest.TestCase):
             self.fail('it goes on')
         self.assertIsNotNone(children[0].poll())
 
+    def test_signal_at_end(self):
+        """a signal that comes while a QEMU that hangs is being ended waits until that is done"""
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGTERM, before)
+        child, messages = mock.Mock(), mock.Mock()
+        child.wait = lambda seconds: signal.raise_signal(signal.SIGTERM)
+        with self.assertRaises(KeyboardInterrupt):
+            boot.end(child, messages)
+        child.kill.assert_called_once()
+        messages.join.assert_called_once()
+
     def snapshot(self, name, qmp, *options):
         """A Snapshot of a run whose guest has this monitor, and QEMU these further options."""
         (self.top / name).mkdir()

@@ -16,6 +16,7 @@
  */
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <glib.h>
@@ -130,17 +131,22 @@ static bool get_string(const void *fdt, int node, const char *name,
     return true;
 }
 
-/* Names are shown in sysfs and written between commas in perf's events. */
+/*
+ * Names are files in sysfs, and words of perf's language of events, which takes
+ * few other characters. It does not see files that begin with a dot.
+ */
+#define USABLE "letters, digits, and _ - : and, not at the start, ."
+
 static bool is_usable(const char *name, size_t len)
 {
     size_t i;
 
     for (i = 0; i < len; i++) {
-        if (!g_ascii_isgraph(name[i]) || strchr("/,=", name[i])) {
+        if (!g_ascii_isalnum(name[i]) && !strchr("_-:.", name[i])) {
             return false;
         }
     }
-    return true;
+    return !len || name[0] != '.';
 }
 
 /* Strings that only perf looks at */
@@ -148,6 +154,7 @@ static bool check_texts(const void *fdt, int node, GError **errp)
 {
     static const char *const names[] = { "unit", "desc", "scale" };
     const char *value;
+    double scale;
     char *end;
     size_t i;
 
@@ -156,7 +163,8 @@ static bool check_texts(const void *fdt, int node, GError **errp)
             return false;
         }
     }
-    if (value && (!(g_ascii_strtod(value, &end) > 0) || *end)) {
+    scale = value ? g_ascii_strtod(value, &end) : 1;
+    if (!(scale > 0 && isfinite(scale)) || (value && *end)) {
         return fail(fdt, node, errp, "property 'scale' is no number above 0: "
                     "perf multiplies by it");
     }
@@ -216,7 +224,7 @@ static bool check_event(const void *fdt, int node, const Pmu *pmu,
     }
     if (!is_usable(name, strlen(name))) {
         return fail(fdt, node, errp, "property 'event-name' has a character "
-                    "that perf cannot use: leave out blanks and / , =");
+                    "that perf cannot use: take " USABLE);
     }
     if (g_str_has_suffix(name, ".scale") || g_str_has_suffix(name, ".unit")) {
         return fail(fdt, node, errp, "property 'event-name' ends in .scale "
@@ -416,8 +424,7 @@ static bool check_pmu(const void *fdt, int node, GHashTable *names,
     }
     if (!is_usable(prefix, strlen(prefix))) {
         return fail(fdt, node, errp, "property 'events-prefix' has a "
-                    "character that perf cannot use: leave out blanks and "
-                    "/ , =");
+                    "character that perf cannot use: take " USABLE);
     }
     if (!check_texts(fdt, node, errp) ||
         !check_events(fdt, node, &pmu, &events, errp)) {

@@ -6,7 +6,8 @@
  * ARM allows several:
  *
  *  - An atomic operation (LDADD, SWP, CAS, and CPY*) is a load and a store.
- *  - A prefetch is neither; DC ZVA is a store. So are stores of tags.
+ *  - A prefetch is neither; DC ZVA is a store. So are stores of tags, and DC
+ *    GVA and GZVA.
  *  - A branch counts as a branch also when it is not taken. An AArch32
  *    instruction whose condition fails counts nowhere else.
  *  - A return from an exception writes the PC, but is no branch.
