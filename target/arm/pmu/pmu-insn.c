@@ -586,14 +586,20 @@ static void pmu_timer_check(CPUARMState *env)
 static uint64_t pmu_flags_read(CPUARMState *env, const ARMCPRegInfo *ri)
 {
     pmu_timer_check(env);
-    return ri->orig_readfn(env, ri);
+    return env->cp15.c9_pmovsr & pmu_counter_mask(env);
 }
 
 static void pmu_flags_write(CPUARMState *env, const ARMCPRegInfo *ri,
                             uint64_t value)
 {
     pmu_timer_check(env);
-    ri->orig_writefn(env, ri, value);
+    value &= pmu_counter_mask(env);
+    if (g_str_has_prefix(ri->name, "PMOVSSET")) {
+        env->cp15.c9_pmovsr |= value;
+    } else {
+        env->cp15.c9_pmovsr &= ~value;
+    }
+    pmu_update_irq(env);
 }
 
 static void pmu_adapt_reg(gpointer key, gpointer value, gpointer opaque)
@@ -610,9 +616,7 @@ static void pmu_adapt_reg(gpointer key, gpointer value, gpointer opaque)
     } else {
         pmu_hide_counters(ri);
         if (g_str_has_prefix(ri->name, "PMOVS")) {
-            ri->orig_readfn = ri->readfn;
             ri->readfn = pmu_flags_read;
-            ri->orig_writefn = ri->writefn;
             ri->writefn = pmu_flags_write;
         }
     }
