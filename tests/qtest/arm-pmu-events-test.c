@@ -924,9 +924,9 @@ static void test_overflow(const void *args)
 }
 
 /*
- * However late the host's main loop is: when a counter of cycles has overflowed,
- * software sees the flag, and does not see it again after having cleared it,
- * whether it has looked before or not.
+ * However late the host's main loop is: when a counter of cycles has
+ * overflowed, software sees the flag, and does not see it again after having
+ * cleared it, whether it has looked before or not.
  */
 static void test_overflow_flag(const void *args)
 {
