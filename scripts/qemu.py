@@ -236,7 +236,9 @@ def reference(qemu_src=None):
         try:
             found = fetch_stock()
         except ui.Fail as fail:
-            ui.say(f'notice: {fail}: the stock QEMU is built here')
+            why = "Debian's archive has no build of this source" \
+                if isinstance(fail, debian.Lacks) else fail.args[0]
+            ui.say(f'notice: {why}: the stock QEMU is built here')
     if not found:
         build('stock', qemu_src)
         found = folder('stock').parent

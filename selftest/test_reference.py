@@ -24,7 +24,7 @@ class Reference(unittest.TestCase):
         stack = contextlib.ExitStack()
         self.addCleanup(stack.close)
         self.top = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix='a b ')))
-        self.source, self.lacks, self.fetched, self.built = None, False, [], []
+        self.source, self.lacks, self.fetched, self.built = None, None, [], []
         self.release('1:10.0.13+ds-1')
         apt = mock.Mock(closure=lambda *names: [*names, 'libc6', 'adduser', 'zlib1g'],
                         fetch=lambda *names, what: self.fetch('', names),
@@ -43,7 +43,7 @@ class Reference(unittest.TestCase):
 
     def fetch(self, version, names):
         if self.lacks:
-            raise debian.Lacks('no such version')
+            raise self.lacks
         self.fetched.append((version, names))
         return [pathlib.Path(name) for name in names]
 
@@ -86,11 +86,14 @@ class Reference(unittest.TestCase):
 
     def test_gone(self):
         """if Debian's archive has another version only, it is built here, and that is said"""
-        self.lacks = True
-        text, where = self.reference()
-        self.assertRegex(text, '^pmu: notice: no such version: the stock QEMU is built here\n$')
-        self.assertEqual((where, self.built), ('stock', [('stock', None)]))
-        self.lacks = False
+        for self.lacks, why in ((debian.Lacks('E: Version'), "Debian's archive has no build of this "
+                                 'source'), (ui.Fail('no network', 'try again'), 'no network')):
+            self.built.clear()
+            text, where = self.reference()
+            self.assertEqual(text.splitlines()[0],
+                             f'pmu: notice: {why}: the stock QEMU is built here')
+            self.assertEqual((where, self.built), ('stock', [('stock', None)]))
+        self.lacks = None
         self.assertEqual(self.reference(), ('', 'debian-10.0.13+ds-1'))
 
     def test_other_source(self):
