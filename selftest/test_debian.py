@@ -397,6 +397,20 @@ class Once(unittest.TestCase):
                 self.assertEqual(deb.exists(), stays)
 
 
+class Version(unittest.TestCase):
+    def test_kept(self):
+        """a version that the archive no longer has comes from the cache, also one with an epoch"""
+        with tempfile.TemporaryDirectory() as folder, \
+                mock.patch.object(ui, 'CACHE', pathlib.Path(folder)), \
+                mock.patch.object(debian.Apt, 'fetch', side_effect=ui.Fail('was not found')):
+            apt = debian.Apt('tiny', 'amd64')
+            for version, name in ('2-1', 'x_2-1_amd64.deb'), ('1:2-1', 'x_1%3a2-1_amd64.deb'):
+                with self.assertRaises(debian.Lacks):
+                    apt.fetch_version(version, 'x', what='x')
+                write(apt.debs, {name: ''})
+                self.assertEqual(apt.fetch_version(version, 'x', what='x'), [apt.debs / name])
+
+
 class HostSources(unittest.TestCase):
     """How the host's apt sources are read."""
 

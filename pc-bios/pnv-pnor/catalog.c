@@ -163,10 +163,12 @@ static bool check_texts(const void *fdt, int node, GError **errp)
             return false;
         }
     }
-    scale = value ? g_ascii_strtod(value, &end) : 1;
-    if (!(scale > 0 && isfinite(scale)) || (value && *end)) {
-        return fail(fdt, node, errp, "property 'scale' is no number above 0: "
-                    "perf multiplies by it");
+    if (value) {
+        scale = g_ascii_strtod(value, &end);
+        if (*end || !(scale > 0 && isfinite(scale))) {
+            return fail(fdt, node, errp, "property 'scale' is no number above "
+                        "0: perf multiplies by it");
+        }
     }
     return true;
 }
