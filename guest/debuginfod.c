@@ -1,7 +1,7 @@
 /*
- * In the place of elfutils' libdebuginfod, with which perf fetches symbols from
- * servers: the real one needs 30 libraries for the network, and without these
- * perf starts in a third of the time
+ * Takes the place of elfutils' libdebuginfod, with which perf fetches symbols
+ * from servers. The real one needs 30 libraries for the network; without these,
+ * perf starts in a third of the time.
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */

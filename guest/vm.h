@@ -1,6 +1,6 @@
 /*
- * What the programs tinyvm of several architectures share: a virtual machine of
- * KVM's, with one CPU
+ * Shared by the programs tinyvm of the architectures: a virtual machine of KVM
+ * with one CPU
  *
  * SPDX-License-Identifier: GPL-2.0-or-later
  */

@@ -17,9 +17,9 @@ def step(argv):
     source = os.environ.get('QEMU_PMU_SRC')     # of graph()
     if what == 'prepare':
         tree.prepare(source)
-    elif what in (*qemu.KINDS, 'qemu-tests'):
-        wanted = qemu.FOR_USERS if what == 'qemu' else ()
-        qemu.build(what.removesuffix('-tests'), source, wanted)
+    elif what in (*qemu.KINDS, 'qemu-tests', 'qemu-i386'):
+        wanted = {'qemu': qemu.FOR_USERS, 'qemu-i386': qemu.I386}
+        qemu.build(what.partition('-')[0], source, wanted.get(what, ()))
     elif what == 'reference':
         qemu.reference(source)
     else:

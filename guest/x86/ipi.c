@@ -92,7 +92,8 @@ int main(int argc, char **argv)
         return 2;
     }
     check(syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0), "membarrier");
-    check(-pthread_create(&other, NULL, compute, NULL), "thread");
+    errno = pthread_create(&other, NULL, compute, NULL);
+    check(-errno, "thread");
     stay_on(0);
     while (!atomic_load(&ready)) {
     }

@@ -111,7 +111,8 @@ static int count(unsigned n, char **command)
         }
     }
     child = start(command);
-    while (waitpid(child, &status, 0) < 0) {
+    if (waitpid(child, &status, 0) < 0) {
+        fail("waitpid");
     }
     for (unsigned i = 0; i < n; i++) {
         uint64_t sum = 0, value;
@@ -152,7 +153,7 @@ static int sample(uint32_t type, uint64_t config, uint64_t period, bool frequenc
     unsigned long samples = 0;
     bool running = true;
     pid_t child;
-    int status;
+    int status = 1 << 8;        /* of a child that nobody could wait for */
 
     for (long cpu = 0; cpu < cpus; cpu++) {
         fds[cpu].fd = open_event(type, config, cpu, -1, period, frequency);

@@ -5,8 +5,8 @@
  * "ibm,imc-counters", and a node per group of events.  skiboot (hw/imc.c)
  * hangs it into the machine's device tree, and Linux makes a perf PMU of each
  * node.  Both drop what they do not understand, mostly without a word, and
- * Linux reads the memory that an event points to unchecked: so all that is
- * checked here, where somebody can still change it.
+ * Linux does not check the address that an event points to.  So all that is
+ * checked here, where the author of the catalog can still correct it.
  *
  * Compression follows skiboot's decompressor, libxz in single-call mode.
  *

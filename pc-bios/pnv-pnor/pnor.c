@@ -77,7 +77,7 @@ G_STATIC_ASSERT(TOC_HDR_SIZE + TOC_ENTRIES_MAX * TOC_ENTRY_SIZE <= TOC_SIZE);
 
 /*
  * An .xz file is a multiple of four bytes long, so that this wastes nothing.
- * More would be for nobody: skiboot moves the wanted catalog to the start of
+ * More alignment is of no use: skiboot moves the wanted catalog to the start of
  * its buffer before it decompresses it.
  */
 #define BLOB_ALIGN          4

@@ -4,8 +4,8 @@
  * See insn-count.h; what instructions count is in
  * translate/insn-count-impl.c.inc.
  *
- * Switching the accelerator's counts off is lazy, so they go on for a while.
- * What they get while counting is off is taken out here.
+ * The accelerator counts on for a while after it is told to stop; what it
+ * counts while counting is off is subtracted here.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -33,7 +33,7 @@ enum {
     PPC_COUNT_RUN,
 };
 
-bool ppc_count_available(PowerPCCPU *cpu)
+bool ppc_count_available(void)
 {
     return insn_count_available();
 }
@@ -85,7 +85,7 @@ static void ppc_count_toggle(PowerPCCPU *cpu)
     }
 }
 
-void ppc_count_start(PowerPCCPU *cpu, bool on)
+void ppc_count_enable(PowerPCCPU *cpu, bool on)
 {
     PPCInsnCount *c = &cpu->insn_count;
 
@@ -327,20 +327,18 @@ static bool ppc_count_get(Object *obj, Error **errp)
     return POWERPC_CPU(obj)->insn_count.on;
 }
 
-static void ppc_count_start_work(CPUState *cs, run_on_cpu_data on)
+static void ppc_count_enable_work(CPUState *cs, run_on_cpu_data on)
 {
-    ppc_count_start(POWERPC_CPU(cs), on.host_int);
+    ppc_count_enable(POWERPC_CPU(cs), on.host_int);
 }
 
 static void ppc_count_set(Object *obj, bool value, Error **errp)
 {
-    PowerPCCPU *cpu = POWERPC_CPU(obj);
-
-    if (!ppc_count_available(cpu) || !CPU(obj)->created) {
+    if (!ppc_count_available() || !CPU(obj)->created) {
         error_setg(errp, "This CPU does not count");
         return;
     }
-    insn_count_run_on_cpu(CPU(obj), ppc_count_start_work,
+    insn_count_run_on_cpu(CPU(obj), ppc_count_enable_work,
                           RUN_ON_CPU_HOST_INT(value));
 }
 

@@ -47,7 +47,7 @@ enum {
  *
  * All but @lane never decrease, and @run_ns is at most @busy_ns.
  *
- * Not migrated: it is what somebody sees who looks.
+ * Not migrated: a copy for who calls ppc_count_peek().
  */
 typedef struct PPCCounts {
     uint64_t lane[PPC_COUNT_DOMAINS][PPC_COUNT_LANES];
@@ -99,18 +99,18 @@ typedef struct PPCInsnCount {
 
 extern const InsnCountOps ppc_insn_count_ops;
 
-/* Can this CPU count? */
-bool ppc_count_available(PowerPCCPU *cpu);
+/* Can TCG count here? */
+bool ppc_count_available(void);
 
 /**
- * ppc_count_start: switch counting on or off
+ * ppc_count_enable: switch counting on or off
  * @cpu: the CPU, on its own thread or not running
  * @on: count from now on, or no more
  *
  * On the CPU's own thread it takes effect at the end of the current block,
  * which is where an instruction that calls this should end it.
  */
-void ppc_count_start(PowerPCCPU *cpu, bool on);
+void ppc_count_enable(PowerPCCPU *cpu, bool on);
 
 /**
  * ppc_count_sync: make counts exact
@@ -125,7 +125,7 @@ uint64_t ppc_count_read(PowerPCCPU *cpu, unsigned domain, unsigned lane);
 
 /*
  * Look without ppc_count_sync(), from any thread with the BQL, if
- * ppc_count_start() is called with the BQL, too; see insn_count_peek()
+ * ppc_count_enable() is called with the BQL, too; see insn_count_peek()
  */
 void ppc_count_peek(PowerPCCPU *cpu, PPCCounts *counts);
 
@@ -159,12 +159,12 @@ typedef struct PPCInsnCount {
     void (*ldbar_written)(PowerPCCPU *cpu);
 } PPCInsnCount;
 
-static inline bool ppc_count_available(PowerPCCPU *cpu)
+static inline bool ppc_count_available(void)
 {
     return false;
 }
 
-static inline void ppc_count_start(PowerPCCPU *cpu, bool on)
+static inline void ppc_count_enable(PowerPCCPU *cpu, bool on)
 {
 }
 

@@ -9,8 +9,8 @@
 #include "qemu/osdep.h"
 #include "insn-count-util.h"
 
-/* The bits CF_INSN_COUNT in the flags of a block in the log */
-#define CF_INSN_COUNT   0x00f80000
+/* QEMU's CF_INSN_COUNT_MASK, of the flags of a block in the log */
+#define CF_INSN_COUNT_MASK      0x00f80000
 
 unsigned insn_count_blocks(const char *name, unsigned *counting)
 {
@@ -32,7 +32,7 @@ unsigned insn_count_blocks(const char *name, unsigned *counting)
         at = strrchr(lines[i], '/');
         g_assert(at && sscanf(at, "/%x]", &flags) == 1);
         n++;
-        *counting += (flags & CF_INSN_COUNT) != 0;
+        *counting += (flags & CF_INSN_COUNT_MASK) != 0;
     }
     return n;
 }

@@ -919,8 +919,8 @@ static void check_info(QList *list)
     static const InfoRow rows[] = {
         { "gp0", "counting", "INST_RETIRED.ANY_P", INFO_INSNS },
         { "gp1", "counting", "BR_INST_RETIRED.ALL_BRANCHES", -1 },
-        { "gp2", "no-event", "r01c2", 0 },
-        { "gp3", "disabled", "INST_RETIRED.ANY_P", 0 },
+        { "gp2", "no-event", "ITLB_MISSES.WALK_COMPLETED", 0 },
+        { "gp3", "disabled", "r01c2", 0 },
         { "gp4", "global-disabled", "INST_RETIRED.ANY_P", 0 },
         { "gp5", "filtered", "INST_RETIRED.ANY_P", 0 },
         { "gp6", "counting", "INST_RETIRED.ANY_P",

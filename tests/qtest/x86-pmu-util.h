@@ -34,8 +34,8 @@ bool guest_setup(void);
 void guest_cleanup(void);
 
 /*
- * Tests prefix/path of the cases with these numbers that the qtest does
- * nothing around; @fn gets the number.
+ * Add a test PREFIX/PATH for each case from @first to @end - 1 but those that
+ * are CASE_MANUAL, which qtests run themselves. @fn gets the case's number.
  */
 void guest_add_cases(const char *prefix, unsigned first, unsigned end,
                      void (*fn)(const void *));
@@ -62,7 +62,7 @@ void guest_quit(Guest *g);
 char *guest_save(Guest *g);
 /* The program of @g goes on from there in another QEMU; removes the file. */
 Guest guest_load(const Guest *g, const char *args, const char *stream);
-/* A new QEMU that has loaded this, or has not; it does not run yet. */
+/* A new QEMU, which does not run yet; @done: has it loaded the stream? */
 QTestState *guest_load_bad(const char *args, const char *stream, bool *done);
 /* Does a new QEMU load this? It must survive it, and run. */
 bool guest_try_load(const char *args, const char *stream);

@@ -426,6 +426,36 @@ static void test_pinned_changes(void)
 }
 
 /*
+ * Some events are retiring slots less those that bandwidth limits: none with a
+ * mix of more bandwidth, before or after another mix.
+ */
+static void test_pinned_bandwidth(void)
+{
+    static const Mix pairs[][2] = {
+        { { "40/20/15/25", MIX(400, 200, 150, 250) },
+          { "10/15/55/20", MIX(100, 150, 550, 200) } },
+        { { "10/15/55/20", MIX(100, 150, 550, 200) },
+          { "40/20/15/25", MIX(400, 200, 150, 250) } },
+        { { "40/20/15/25", MIX(400, 200, 150, 250) },
+          { "30/35/10/25", MIX(300, 350, 100, 250) } },
+    };
+
+    for (int i = 0; i < ARRAY_SIZE(pairs); i++) {
+        g_autofree char *args = g_strdup_printf(PINNED("%s"), pairs[i][0].text);
+        Guest g = guest_init(args, SAPPHIRE_CONFIG);
+
+        guest_start(&g, GUEST_CASE(td_pinned_bandwidth), pairs[i][0].level_1,
+                    pairs[i][1].level_1);
+        guest_wait_phase(&g, 1);
+        set_mix(g.qts, 0, "0/0/100/0");
+        set_mix(g.qts, 0, pairs[i][1].text);
+        guest_set_phase(&g, 2);
+        guest_finish(&g);
+        guest_quit(&g);
+    }
+}
+
+/*
  * No event contradicts another one, whatever the mix is; but it may ask for
  * more mispredicts than there are branches.
  */
@@ -1177,6 +1207,7 @@ int main(int argc, char **argv)
                    test_pinned_one_of_two);
     qtest_add_func("x86-topdown/pinned/change", test_pinned_change);
     qtest_add_func("x86-topdown/pinned/changes", test_pinned_changes);
+    qtest_add_func("x86-topdown/pinned/bandwidth", test_pinned_bandwidth);
     qtest_add_func("x86-topdown/pinned/identities", test_pinned_identities);
     qtest_add_func("x86-topdown/pinned/change-and-migrate",
                    test_pinned_migrate);

@@ -27,7 +27,7 @@
  * In compatibility mode (module parameter comp=1), the PMCU leaves the cycle
  * counter and counters 0 to 2 of the CPUs to virtual machines.
  *
- * Not supported: AUX snapshots, CPUs with MPIDR_EL1.MT set.
+ * Needs Linux 6.12 or later. Not supported: AUX snapshots, CPUs with MPIDR_EL1.MT set.
  *
  * Copyright (c) qemu-pmu developers
  */

@@ -204,7 +204,7 @@ static void count_work(CPUState *cs, run_on_cpu_data data)
     t->queued = false;
     if (t->want != t->counts) {
         t->counts = t->want;
-        ppc_count_start(t->cpu, t->counts);
+        ppc_count_enable(t->cpu, t->counts);
         /* A check of the trace that came before this one has given up. */
         pnv_imc_trace_update(t->engine);
     }
@@ -220,7 +220,7 @@ static void count_work(CPUState *cs, run_on_cpu_data data)
  */
 static void count_enable(PnvImcThread *t, bool enable)
 {
-    if (enable != t->want && ppc_count_available(t->cpu)) {
+    if (enable != t->want && ppc_count_available()) {
         t->want = enable;
         if (t->queued) {
             return;

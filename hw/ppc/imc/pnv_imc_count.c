@@ -148,7 +148,7 @@ static const struct {
     { "MSR_PROB_PCYC", PROB_CYCLES },
     { "MSR_HV_INST", HV_INSNS },
     { "MSR_HV_PCYC", HV_CYCLES },
-    { "MSR_AJUNCT_INST", ADJUNCT_INSNS },       /* so in the catalog */
+    { "MSR_AJUNCT_INST", ADJUNCT_INSNS },       /* spelt so in the catalog */
     { "MSR_ADJUNCT_PCYC", ADJUNCT_CYCLES },
     { "PRIV_INST", PRIV_INSNS },
     { "PRIV_PCYC", PRIV_CYCLES },
@@ -271,7 +271,7 @@ static void thread_totals(PowerPCCPU *cpu, uint64_t *total)
     memset(total, 0, PNV_IMC_TOTALS * sizeof(*total));
     total[PNV_IMC_BUSY_NS] = total[PNV_IMC_RUN_NS] =
         qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
-    if (ppc_count_available(cpu)) {
+    if (ppc_count_available()) {
         ppc_count_peek(cpu, &counts);
         total[PNV_IMC_BUSY_NS] = counts.busy_ns;
         total[PNV_IMC_RUN_NS] = counts.run_ns;

@@ -384,7 +384,7 @@ static void forget_made_up(PnvImcWord *w, uint64_t unused)
     w->per_ms = 0;
 }
 
-/* What a word counts that belongs to no event */
+/* What a word counts by itself; update_words() knows those of events */
 static void reset_amount(PnvImcWord *w, uint64_t period_ms)
 {
     w->scale = 1;
@@ -457,7 +457,7 @@ static void update_words(PnvImc *imc)
             !unit_exists(imc, &e[i])) {
             continue;
         }
-        /* It counts no clock: each unit has a clock of its own. */
+        /* A shared word counts no clock: each unit has one of its own. */
         if (e[i].hz && !shared) {
             w->amount = e[i].hz / 1000 * ms;
         } else if (imc->synthetic[PNV_IMC_NEST].demo) {

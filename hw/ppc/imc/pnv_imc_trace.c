@@ -32,9 +32,9 @@
  *    this reading, the values that firmware writes select the 32 MHz clock on
  *    both generations;
  *  - samples are at least "trace-min-period-ns" apart on average: firmware asks
- *    for one each 8 us, which is more than an emulator should take. After one
- *    that was late, the next keeps the rhythm. A counter that is no clock is
- *    checked that often;
+ *    for one each 8 us, which is more than an emulator should take. A late one
+ *    does not delay the next. If the counter that causes samples is no clock,
+ *    it is checked as often as that;
  *  - a sample is taken between two blocks of code, where the CPU's state is
  *    known, so that IP is the start of a block;
  *  - a clock does not stop for an idle thread, but an idle thread is not
@@ -267,7 +267,7 @@ void pnv_imc_trace_update(PnvImcEngine *e)
         PnvImcThread *t = e->thread[i];
 
         if (pnv_imc_is_traced(t) && sampled_event(e) && !t->sampler.checking &&
-            ppc_count_available(t->cpu)) {
+            ppc_count_available()) {
             t->sampler.checking = true;
             async_run_on_cpu(CPU(t->cpu), sample_work, RUN_ON_CPU_NULL);
         }

@@ -1,6 +1,6 @@
 /*
  * Properties and registers of the PMU of Intel CPUs, for cpu.h; see
- * system/pmu-topdown.c
+ * system/pmu-properties.c and system/pmu-regs.c
  *
  * Copyright (c) qemu-pmu developers
  *

@@ -10,7 +10,7 @@
  * Loads can be in the middle of an instruction, where there can be neither a
  * branch nor a cheap call. The addresses of those that the translator can see
  * are written down, and looked up when there are many, and whenever the PMU is
- * looked at: nobody can tell when that was. Repeated string instructions,
+ * looked at: when that is makes no difference. Repeated string instructions,
  * accesses in helpers, and loads of the stack are left out.
  *
  * All of it follows virtual addresses in the order in which the guest
@@ -92,7 +92,7 @@ typedef struct X86PMUTLB {
  * @load: where the next address of a load goes, in X86PMUPrecise.loads (not
  *        migrated: all are looked up before a save)
  * @history: outcomes of conditional branches, the last one in bit 0
- * @top: where the next one goes in @returns, modulo their number
+ * @top: where the next return address goes in @returns, modulo their number
  * @l1i: addresses of lines
  *
  * In this order, what is written often and what is read soon after that do not
@@ -112,15 +112,15 @@ typedef struct X86PMULookup {
  * X86PMUPrecise: what the CPU remembers besides
  * @l1d, @llc: line numbers plus 1
  * @code, @data: TLBs
- * @target: of the last time, of indirect branches
+ * @target: where indirect branches went last time
  * @loads: addresses of one privilege, up to X86PMULookup.load (not migrated:
  *         looked up before)
  * @lost: quarters of a slot that misses have cost (not migrated, like the
  *        next three: they only predict deadlines)
  * @window_slots: all quarters when @cost was last computed (not migrated)
  * @window_lost: @lost then (not migrated)
- * @cost: quarters for each of the accelerator's units of late, rounded up; 0 if
- *        not yet known (not migrated)
+ * @cost: what one of the accelerator's units cost recently, in quarters of a
+ *        slot, rounded up; 0 if not yet known (not migrated)
  */
 typedef struct X86PMUPrecise {
     uint64_t l1d[X86_PMU_L1_LINES];

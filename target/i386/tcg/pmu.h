@@ -16,7 +16,7 @@
 #include "accel/tcg/insn-count.h"
 
 /*
- * What the translator counts, apart for CPL 0 and for CPL > 0 (the domains).
+ * What the translator counts, separately for CPL 0 and CPL > 0 (the domains).
  * Lane 0 is retired instructions. Slots are in quarters, which are the units
  * of the accelerator.
  */
@@ -118,8 +118,9 @@ unsigned x86_pmu_width(CPUX86State *env);
 bool x86_pmu_is_precise(CPUX86State *env);
 
 /*
- * Properties: features that pmu=on can offer, and those that it turns on by
- * itself; false if this CPU cannot have a PMU.
+ * Features that pmu=on can offer, and those that it turns on by itself.
+ * x86_pmu_realize() creates the PMU if this CPU can have one; it returns false,
+ * with an error, if properties contradict each other or those of other CPUs.
  */
 uint64_t x86_pmu_supported_features(X86CPU *cpu, FeatureWord w);
 void x86_pmu_expand_features(X86CPU *cpu);
@@ -157,8 +158,10 @@ bool x86_pmu_wrmsr(CPUX86State *env, uint64_t val, uintptr_t ra);
 bool x86_pmu_rdpmc(CPUX86State *env, uintptr_t ra);
 
 /*
- * INT n is raised, or an exception is: an INT n that is being delivered has
- * failed. So it has if a virtual machine exits instead.
+ * An interrupt or exception is raised. @is_int: it is INT n, which has counted
+ * already. If it is not, and an INT n is being delivered, that has failed: take
+ * its counts back. So does x86_pmu_vmexit(), if the virtual machine exits
+ * before INT n has been delivered.
  */
 void x86_pmu_raise(CPUX86State *env, bool is_int);
 void x86_pmu_vmexit(CPUX86State *env, uint64_t exit_code);

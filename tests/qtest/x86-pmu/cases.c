@@ -1779,8 +1779,8 @@ static void case_info(void)
     program(0, EV_INSNS | EVTSEL_OS);
     program(1, EV_BRANCHES | EVTSEL_OS | EVTSEL_USR | EVTSEL_INT |
                EVTSEL_CMASK(2) | EVTSEL_INV | EVTSEL_EDGE);
-    program(2, 0x01c2 | EVTSEL_OS);
-    program(3, EV_INSNS);
+    program(2, 0x0e85 | EVTSEL_OS);         /* of the precise model only */
+    program(3, 0x01c2);                     /* nobody knows it */
     program(4, EV_INSNS | EVTSEL_OS);
     program(5, EV_INSNS | EVTSEL_USR);
     program(6, EV_INSNS | EVTSEL_OS);

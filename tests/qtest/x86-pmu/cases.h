@@ -143,6 +143,7 @@
     X(td_pinned, "pinned/mix", CASE_MANUAL)                                 \
     X(td_pinned_ap, "pinned/mix-of-cpu-1", CASE_MANUAL)                     \
     X(td_pinned_change, "pinned/change", CASE_MANUAL)                       \
+    X(td_pinned_bandwidth, "pinned/bandwidth", CASE_MANUAL)                 \
     X(td_migrate, "migrate/counting", CASE_MANUAL)                          \
     X(td_migrate_overflow, "migrate/overflow", CASE_MANUAL)                 \
     X(td_migrate_models, "migrate/models", CASE_MANUAL)                     \

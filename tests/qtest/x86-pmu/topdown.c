@@ -3710,6 +3710,45 @@ static void case_td_pinned_change(void)
     check_mix_events(&all, slots());
 }
 
+/* Retiring slots of code that bandwidth does not limit, in quarters, by mix */
+static uint64_t full_width(uint64_t mix, const Leaves *code)
+{
+    Leaves l = { };
+    uint64_t retiring, bandwidth;
+
+    add_mix(&l, mix, 0, sum(code, ALL_LEAVES));
+    retiring = sum(&l, RETIRING_LEAVES);
+    bandwidth = sum(&l, L(BANDWIDTH));
+    return retiring > bandwidth ? (retiring - bandwidth) / 1000 : 0;
+}
+
+/*
+ * The same for cycles in which the legacy decoder, or the cache of decoded
+ * operations, is as fast as it can be: seven of eight are of the latter. A mix
+ * that has none takes none from another one.
+ */
+static void case_td_pinned_bandwidth(void)
+{
+    Leaves first = { }, second = { };
+    uint32_t turns = TURNS;
+    uint64_t all;
+
+    add_halves(&first, &second, turns);
+    start(FIXED_USR);
+    program(0, 0x0479 | F(6) | EVTSEL_USR);
+    program(1, 0x0879 | F(6) | EVTSEL_USR);
+    this_cpu()->hook = hook_host;
+    user(body_td_halves, turns);
+    this_cpu()->hook = NULL;
+    all = full_width(MAILBOX_64(MAILBOX_ARG), &first) +
+          full_width(MAILBOX_64(MAILBOX_ARG2), &second);
+    all /= 4 * 6;
+    check_range("decoder", NO_STEP, rdmsr(MSR_PMC(0)) + 1, all / 8,
+                all / 8 + 2);
+    check_range("cache", NO_STEP, rdmsr(MSR_PMC(1)) + 1, all * 7 / 8,
+                all * 7 / 8 + 2);
+}
+
 /* -------------------------------------------------- With the qtest's help */
 
 /* It counts while it migrates, until the qtest says that it is there. */

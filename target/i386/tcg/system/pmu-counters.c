@@ -1,16 +1,16 @@
 /*
  * PMU of Intel CPUs under TCG: counters, overflow, interrupts
  *
- * A counter is a value, and what its event had counted when that value was
- * current. Nothing happens until somebody looks: x86_pmu_fold() adds what the
- * events have counted since. A counter that interrupts has a deadline, which
+ * A counter is a pair: a value, and the total that its event had at the time of
+ * this value. Nothing happens until somebody looks: x86_pmu_fold() adds what
+ * the events have counted since. A counter that interrupts has a deadline, which
  * is a lower bound of how many of the accelerator's units can pass until it
  * overflows.
  *
  * WRMSR ends its block, and its helper folds, writes the register, and sets the
  * deadlines anew. When one is reached, x86_pmu_deadline() folds, too. If that
  * finds an overflow, the local APIC gets the interrupt, and the main loop takes
- * it before the next block. If not, the next deadline is nearer.
+ * it before the next block. If not, it sets the next deadline, which is nearer.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -44,6 +44,8 @@ QEMU_BUILD_BUG_ON(X86_COUNT_PLACE +
                   X86_COUNT_DOMAINS * X86_COUNT_WORDS * sizeof(uint64_t) >
                   ROUND_UP(offsetof(CPUX86State, cr), 8));
 #endif
+
+QEMU_BUILD_BUG_ON(X86_COUNT_TOTALS > INSN_COUNT_LANES);
 
 /*
  * Units, which are quarters of a slot, bound the lanes: every instruction has
@@ -156,14 +158,41 @@ static PMUConfig x86_pmu_config(CPUX86State *env, unsigned counter,
 }
 
 /*
- * What a counter has counted since it was brought up to date, if its event
- * has come to @now, and there were @more cycles, in parts: all of it, and the
- * fraction that is left in @rest.
+ * What a counter with a filter has counted since it started, if its event has
+ * come to @now, and there were @more cycles, in parts.
  *
  * The filters are approximations (our decision, because there are no single
  * cycles): with CMASK the events come packed, CMASK in a cycle; INV counts the
  * other cycles; EDGE takes every second of these cycles to be the start of a
- * run. They look at all since the counter started.
+ * run.
+ */
+static uint64_t x86_pmu_filtered(X86CPU *cpu, unsigned counter, uint64_t now,
+                                 uint64_t more)
+{
+    const PMUConfig *c = &cpu->pmu->config[counter];
+    const X86PMURun *run = &cpu->pmu->run[counter];
+    uint64_t n = now > run->event ? now - run->event : 0;
+    uint64_t cycles = x86_pmu_event_sum(cpu, x86_pmu_cycles, c->domains) +
+                      more - run->cycles;
+
+    n /= x86_pmu_event_parts(cpu, c->event);
+    cycles /= x86_pmu_event_parts(cpu, x86_pmu_cycles);
+    if (c->cmask) {
+        n = MIN(n / c->cmask, cycles);
+        if (c->inv) {
+            n = cycles - n;
+        }
+    }
+    if (c->edge) {
+        n = DIV_ROUND_UP(MIN(n, cycles), 2);
+    }
+    return n;
+}
+
+/*
+ * What a counter has counted since it was brought up to date, if its event
+ * has come to @now, and there were @more cycles, in parts: all of it, and the
+ * fraction that is left in @rest.
  */
 static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
                               uint64_t more, uint64_t *rest)
@@ -171,7 +200,7 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
     const PMUConfig *c = &cpu->pmu->config[counter];
     const X86PMURun *run = &cpu->pmu->run[counter];
     unsigned parts = x86_pmu_event_parts(cpu, c->event);
-    uint64_t n, cycles;
+    uint64_t n;
 
     if (!c->cmask && !c->edge) {
         /*
@@ -183,19 +212,7 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
         return n / parts;
     }
     *rest = 0;
-    n = now > run->event ? (now - run->event) / parts : 0;
-    cycles = x86_pmu_event_sum(cpu, x86_pmu_cycles, c->domains) + more -
-             run->cycles;
-    cycles /= x86_pmu_event_parts(cpu, x86_pmu_cycles);
-    if (c->cmask) {
-        n = MIN(n / c->cmask, cycles);
-        if (c->inv) {
-            n = cycles - n;
-        }
-    }
-    if (c->edge) {
-        n = DIV_ROUND_UP(MIN(n, cycles), 2);
-    }
+    n = x86_pmu_filtered(cpu, counter, now, more);
     /* An inverted count may have to catch up */
     return n > run->got ? n - run->got : 0;
 }
@@ -220,7 +237,7 @@ static bool x86_pmu_interrupt_is_loose(X86CPU *cpu, const PMUConfig *c)
            !(c->selector & (R_EVTSEL_CMASK_MASK | R_EVTSEL_EDGE_MASK));
 }
 
-/* The value of a counter is about to go: keep the fraction that it has. */
+/* The value of a counter is about to be replaced: remember its fraction. */
 static void x86_pmu_remember_fraction(X86CPU *cpu, unsigned counter)
 {
     X86PMU *pmu = cpu->pmu;
@@ -331,7 +348,7 @@ void x86_pmu_deliver(X86CPU *cpu)
     }
 }
 
-void x86_pmu_overflowed(X86CPU *cpu, unsigned counter)
+void x86_pmu_pend_interrupt(X86CPU *cpu, unsigned counter)
 {
     const PMUConfig *c = &cpu->pmu->config[counter];
 
@@ -378,7 +395,7 @@ void x86_pmu_fold(X86CPU *cpu, uintptr_t ra)
             trace_x86_pmu_overflow(CPU(cpu)->cpu_index, i, *value,
                                    pmu->config[i].irq);
             env->msr_global_status |= x86_pmu_bit(i);
-            x86_pmu_overflowed(cpu, i);
+            x86_pmu_pend_interrupt(cpu, i);
         }
     }
     x86_topdown_fold(cpu);
@@ -411,6 +428,10 @@ static int64_t x86_pmu_units_until(X86CPU *cpu, unsigned counter, uint64_t n)
     int64_t units = 1;
 
     if (c->cmask && c->inv) {
+        /* A cycle counts once at most, after the count has caught up. */
+        now = x86_pmu_event_sum(cpu, c->event, c->domains);
+        have = x86_pmu_filtered(cpu, counter, now, 0);
+        n += MAX(run->got, have) - have;
         return x86_pmu_units_of(cpu, cycle * (n - 1));
     }
     if (!c->cmask && !c->edge) {
@@ -461,9 +482,10 @@ static unsigned x86_pmu_words_due(X86CPU *cpu, const PMUConfig *c)
 }
 
 /*
- * An overflow in fewer units is near. If other instructions than those of a
- * block lead to it, insn_count_pass() lets the block start, for the price of
- * six blocks (measured). To look at farther ones, now and then, costs less.
+ * A deadline of fewer units is near. For that of an event which few blocks
+ * count, insn_count_pass() looks whether a block counts it, for the price of
+ * six blocks (measured). A farther one is due in any block: to look at the
+ * counter now and then, and set a nearer one, costs less.
  */
 #define PMU_NEAR_UNITS 1024
 
@@ -507,7 +529,7 @@ static void x86_pmu_set_due(X86CPU *cpu)
         }
     }
     if (metrics) {
-        int64_t *d = &due[pmu->config[PMU_SLOTS].domains];
+        int64_t *d = &due[pmu->config[PMU_SLOTS_COUNTER].domains];
         int64_t units = x86_pmu_units_of(cpu, metrics);
 
         *d = MIN(*d, units);
@@ -568,6 +590,22 @@ void x86_pmu_reconfigure(X86CPU *cpu)
     if (on) {
         x86_pmu_set_due(cpu);
     }
+}
+
+void x86_pmu_restart_events(X86CPU *cpu)
+{
+    unsigned i;
+
+    for (i = 0; i < PMU_COUNTERS; i++) {
+        const PMUConfig *c = &cpu->pmu->config[i];
+        X86PMURun *run = &cpu->pmu->run[i];
+
+        if (c->domains && !c->cmask && !c->edge) {
+            run->event = MIN(run->event,
+                             x86_pmu_event_sum(cpu, c->event, c->domains));
+        }
+    }
+    x86_pmu_reconfigure(cpu);
 }
 
 /* More than the sum of a pinned event can decrease by */
@@ -669,7 +707,7 @@ static bool x86_pmu_reaches(CPUState *cs, unsigned domain,
         }
     }
     return metrics && !cpu->pmu_precise &&
-           (pmu->config[PMU_SLOTS].domains & (1 << domain)) &&
+           (pmu->config[PMU_SLOTS_COUNTER].domains & (1 << domain)) &&
            lanes[X86_COUNT_SLOTS] >= metrics;
 }
 

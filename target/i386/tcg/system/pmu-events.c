@@ -3,8 +3,9 @@
  *
  * An event has a source: one of the accelerator's totals, or a formula over
  * several of them. All formulas are monotonic, so that a counter can add the
- * difference of two looks. An event that is a fraction of totals has a
- * denominator, x86_pmu_event_parts(); the formulas return the numerator.
+ * difference of two looks; some start again when topdown-mix changes. An event
+ * that is a fraction of totals has a denominator, x86_pmu_event_parts(); the
+ * formulas return the numerator.
  *
  * The total of a lane stands still while no event needs the lane. So only the
  * differences of totals mean something, and formulas are linear; exceptions
@@ -477,7 +478,7 @@ static const PMUEvent core_cycles = {
 };
 const PMUEvent *const x86_pmu_cycles = &core_cycles;
 
-/* The codes of those that are not general events' are pseudo codes. */
+/* The first two are general events, too; the other codes are made up. */
 const PMUEvent *x86_pmu_fixed_event(unsigned index)
 {
     static const PMUEvent events[PMU_FIXED] = {
@@ -562,8 +563,7 @@ static const PMUEvent *x86_pmu_find_row(X86CPU *cpu, uint16_t code,
     return NULL;
 }
 
-/* Is the event 0 for ever with this model? */
-static bool x86_pmu_event_is_zero(X86CPU *cpu, const PMUEvent *e)
+bool x86_pmu_event_is_zero(X86CPU *cpu, const PMUEvent *e)
 {
     X86PMUModel model = cpu->pmu->model;
 
@@ -832,6 +832,24 @@ static uint64_t x86_pmu_mispredicted(X86CPU *cpu, unsigned formula,
     }
 }
 
+/*
+ * Retiring slots of cycles in which bandwidth does not limit. Of a pinned mix
+ * there may be none, so they start at 0 with each mix: a lack of them now is no
+ * debt of the next mix.
+ */
+static uint64_t x86_pmu_full_width(const uint64_t *part,
+                                   const uint64_t *mix_start)
+{
+    uint64_t now[TOPDOWN_CATEGORIES], bandwidth;
+    unsigned i;
+
+    for (i = 0; i < TOPDOWN_CATEGORIES; i++) {
+        now[i] = part[i] - mix_start[i];
+    }
+    bandwidth = now[TOPDOWN_FRONTEND] - now[TOPDOWN_FETCH_LAT];
+    return now[TOPDOWN_RETIRING] - MIN(now[TOPDOWN_RETIRING], bandwidth);
+}
+
 static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned formula, unsigned domain,
                                 const uint64_t *total)
 {
@@ -956,13 +974,12 @@ static uint64_t x86_pmu_formula(X86CPU *cpu, unsigned formula, unsigned domain,
     case CYCLES_DECODER_ANY:
         return (part[TOPDOWN_RETIRING] + bandwidth) * DECODER_SHARE;
     case CYCLES_DECODER_OK:
-        return (part[TOPDOWN_RETIRING] -
-                MIN(part[TOPDOWN_RETIRING], bandwidth)) * DECODER_SHARE;
+        return x86_pmu_full_width(part, cpu->pmu->topdown.split[domain]) *
+               DECODER_SHARE;
     case CYCLES_DSB_ANY:
         return (part[TOPDOWN_RETIRING] + bandwidth) * (SHARES - DECODER_SHARE);
     case CYCLES_DSB_OK:
-        return (part[TOPDOWN_RETIRING] -
-                MIN(part[TOPDOWN_RETIRING], bandwidth)) *
+        return x86_pmu_full_width(part, cpu->pmu->topdown.split[domain]) *
                (SHARES - DECODER_SHARE);
     case MISPREDICTED ... MISPREDICTED_INDIRECT:
         return x86_pmu_mispredicted(cpu, formula, domain, total, part);
@@ -1154,8 +1171,8 @@ static int64_t x86_pmu_formula_units(X86CPU *cpu, const PMUEvent *e,
         return x86_pmu_units_of(cpu, MAX(parts / most, rounding) - rounding);
     }
     /*
-     * For each quarter of a slot, of itself or that the precise model adds, it
-     * is at most one, and another from a share that was nearly full.
+     * Each quarter of a slot, of code or added by the precise model, adds at
+     * most one count. One more can come from a share that was nearly full.
      */
     return x86_pmu_units_of(cpu, n - 1);
 }
@@ -1164,7 +1181,10 @@ int64_t x86_pmu_event_units(X86CPU *cpu, const PMUEvent *e, uint64_t n,
                             uint64_t rest)
 {
     if (x86_pmu_event_is_zero(cpu, e)) {
-        /* perf samples it with short periods, as it does not see any */
+        /*
+         * Without samples, perf shortens the period again and again; deadlines
+         * by that would slow down each block.
+         */
         return INSN_COUNT_NEVER;
     }
     switch (e->source) {

@@ -27,12 +27,16 @@
 #define METRICS_WHOLE           255.0
 
 /**
- * PMUShadow: what a look at the counters would change
- * @total: the totals, to which the precise model adds
- * @precise: the precise model, if the CPU has one...
- * @load: ...how far its loads are...
- * @missed: ...its mispredicted branches...
- * @new_missed: ...and those since the last drain
+ * PMUShadow: copies of what a look at the counters changes, to be put back
+ * @total: the totals
+ * @topdown: X86PMU.topdown
+ * @precise: the precise model; NULL if the CPU has none
+ * @load: X86PMULookup.load
+ * @missed: X86PMU.missed
+ * @new_missed: X86PMULookup.missed
+ * @ctrl: GLOBAL_CTRL
+ * @status: GLOBAL_STATUS
+ * @irq_domains: X86PMU.irq_domains
  */
 typedef struct PMUShadow {
     uint64_t total[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
@@ -80,7 +84,7 @@ static void pmu_info_end(X86CPU *cpu, PMUShadow *s)
     }
 }
 
-/* Overflows of which nobody knows yet, and what they freeze */
+/* As x86_pmu_fold(): the overflows since the last one, and what they freeze */
 static void pmu_info_overflows(X86CPU *cpu)
 {
     CPUX86State *env = &cpu->env;
@@ -90,7 +94,7 @@ static void pmu_info_overflows(X86CPU *cpu)
     for (i = 0; i < PMU_COUNTERS; i++) {
         if (x86_pmu_counter_exists(cpu, i) && x86_pmu_peek(cpu, i, &value)) {
             env->msr_global_status |= x86_pmu_bit(i);
-            x86_pmu_overflowed(cpu, i);
+            x86_pmu_pend_interrupt(cpu, i);
         }
     }
     x86_topdown_fold(cpu);
@@ -115,7 +119,7 @@ static PmuCounterState pmu_info_state(X86CPU *cpu, unsigned counter,
     if (env->msr_global_status & PMU_STATUS_CTR_FRZ) {
         return PMU_COUNTER_STATE_FROZEN;
     }
-    if (cpu->pmu->config[counter].event->source == SOURCE_NONE) {
+    if (x86_pmu_event_is_zero(cpu, cpu->pmu->config[counter].event)) {
         return PMU_COUNTER_STATE_NO_EVENT;
     }
     return (user ? info->usr : info->os) ? PMU_COUNTER_STATE_COUNTING
@@ -126,8 +130,7 @@ static X86PmuCounter *pmu_info_counter(X86CPU *cpu, unsigned counter)
 {
     CPUX86State *env = &cpu->env;
     X86PmuCounter *info = g_new0(X86PmuCounter, 1);
-    const PMUEvent *event;
-    PMUConfig config;
+    const PMUEvent *event = cpu->pmu->config[counter].event;
     uint16_t code;
     bool on = true;
 
@@ -143,20 +146,11 @@ static X86PmuCounter *pmu_info_counter(X86CPU *cpu, unsigned counter)
         info->edge = FIELD_EX64(sel, EVTSEL, EDGE);
         info->inv = FIELD_EX64(sel, EVTSEL, INV);
         info->cmask = FIELD_EX64(sel, EVTSEL, CMASK);
-        config = (PMUConfig) {
-            .code = code,
-            .cmask = info->cmask,
-            .edge = info->edge,
-            .inv = info->inv,
-        };
-        x86_pmu_find_event(cpu, &config);
-        event = config.event;
     } else {
         unsigned index = counter - PMU_GP;
         uint64_t ctrl = env->msr_fixed_ctr_ctrl >> 4 * index;
 
         info->name = g_strdup_printf("fixed%u", index);
-        event = x86_pmu_fixed_event(index);
         code = event->code;
         info->os = FIELD_EX64(ctrl, FIXED, OS);
         info->usr = FIELD_EX64(ctrl, FIXED, USR);
@@ -324,7 +318,7 @@ void x86_pmu_trace_deadline(X86CPU *cpu)
 }
 
 /*
- * For people
+ * The monitor's "info pmu"
  */
 
 static const char *pmu_info_why(const X86PmuEmulated *pmu,

@@ -30,11 +30,11 @@
 #define PMU_GP                  8
 #define PMU_FIXED               4
 #define PMU_COUNTERS            (PMU_GP + PMU_FIXED)
-#define PMU_SLOTS               (PMU_GP + 3)    /* the counter of slots */
-#define PMU_WIDTH               48
+#define PMU_SLOTS_COUNTER       (PMU_GP + 3)
+#define PMU_COUNTER_WIDTH       48
 
 /* Slots after which the metrics overflow, by default */
-#define PMU_METRICS_OVF         BIT_ULL(PMU_WIDTH)
+#define PMU_METRICS_OVF         BIT_ULL(PMU_COUNTER_WIDTH)
 
 /* The unit of topdown-mix: millionths */
 #define TOPDOWN_MIX_WHOLE       1000000
@@ -143,7 +143,7 @@ typedef struct PMUEvent {
  * filter that is part of the event is not in @cmask, @edge, and @inv.
  */
 typedef struct PMUConfig {
-    uint32_t selector;      /* what the event was chosen by, as in EVTSEL */
+    uint32_t selector;      /* bits of EVTSEL that choose event and filters */
     uint16_t code;          /* unit mask and event select */
     const PMUEvent *event;
     uint8_t cmask;
@@ -316,7 +316,10 @@ uint64_t x86_pmu_status_mask(CPUX86State *env);
 uint64_t x86_pmu_evtsel_mask(X86CPU *cpu);
 uint64_t x86_pmu_fixed_ctrl_mask(X86CPU *cpu);
 
-/* The registers say after this that nothing counts, as on an interrupt. */
+/*
+ * Freeze the counters, as an interrupt does with FREEZE_PERFMON_ON_PMI: set
+ * CTR_FRZ, or before version 4 clear GLOBAL_CTRL.
+ */
 void x86_pmu_shape_freeze(X86CPU *cpu);
 
 /* The legal bits of one of the PMU_EXTRA_MSRS; 0: the CPU does not have it */
@@ -362,11 +365,20 @@ void x86_pmu_reconfigure(X86CPU *cpu);
  */
 void x86_pmu_continue(X86CPU *cpu);
 
+/*
+ * topdown-mix has changed, after x86_pmu_fold(): let all counters go on from
+ * where their events are now, which may be less than before.
+ */
+void x86_pmu_restart_events(X86CPU *cpu);
+
 /* Software writes a counter, which loses its fraction unless it comes back. */
 void x86_pmu_write_counter(X86CPU *cpu, unsigned counter, uint64_t value);
 
-/* If a counter interrupts, let its overflow do so where it counts. */
-void x86_pmu_overflowed(X86CPU *cpu, unsigned counter);
+/*
+ * If the counter interrupts when it overflows, make that pending, for the
+ * domains that it counts.
+ */
+void x86_pmu_pend_interrupt(X86CPU *cpu, unsigned counter);
 
 /*
  * Deliver a pending interrupt now, in any domain, through the local APIC if
@@ -387,6 +399,9 @@ extern const PMUEvent *const x86_pmu_cycles;
  */
 void x86_pmu_find_event(X86CPU *cpu, PMUConfig *c);
 
+/* Is the event always 0 with this CPU's pmu-model? */
+bool x86_pmu_event_is_zero(X86CPU *cpu, const PMUEvent *e);
+
 /* Is @code an event that depends on OFFCORE_RSP_0 or 1? */
 bool x86_pmu_is_offcore(X86CPU *cpu, uint16_t code);
 
@@ -399,7 +414,8 @@ unsigned x86_pmu_words_of_lanes(unsigned lanes);
 
 /*
  * What an event has counted since the start by the totals of a domain, or of
- * several domains, in parts: so many parts are one count. Never decreases.
+ * several domains, in parts: so many parts are one count. Never decreases,
+ * but for x86_pmu_restart_events().
  */
 uint64_t x86_pmu_event_of_totals(X86CPU *cpu, const PMUEvent *e,
                                  unsigned domain, const uint64_t *total);
@@ -426,10 +442,6 @@ void x86_pmu_trace_deadline(X86CPU *cpu);
  * pmu-topdown.c
  */
 
-/* Where to store a property of the PMU; NULL and an error if it is too late */
-X86PMUOptions *x86_pmu_options_set(Object *obj, const char *name,
-                                   Error **errp);
-
 /* Does the CPU have PERF_METRICS? */
 bool x86_topdown_available(CPUX86State *env);
 
@@ -440,7 +452,7 @@ unsigned x86_topdown_lanes(X86CPU *cpu);
 void x86_topdown_split(X86CPU *cpu, unsigned domain, const uint64_t *total,
                        uint64_t *part);
 
-/* Keep level 2 within level 1, and that adding up to the total. */
+/* Correct the categories: level 1 adds up to the total, no part is larger. */
 void x86_topdown_clip(X86PMUTopDown *t);
 
 /*
@@ -469,6 +481,10 @@ uint64_t x86_topdown_left(X86CPU *cpu);
 /*
  * pmu-properties.c
  */
+
+/* Where to store a property of the PMU; NULL and an error if it is too late */
+X86PMUOptions *x86_pmu_options_set(Object *obj, const char *name,
+                                   Error **errp);
 
 /* Do the properties of the CPU agree with each other, and with other CPUs? */
 bool x86_pmu_check_properties(X86CPU *cpu, Error **errp);

@@ -53,10 +53,10 @@ static uint64_t precise_lose(X86CPU *cpu, unsigned domain, uint64_t cycles)
 }
 
 /*
- * What code will miss is not known. The largest loss that is possible is
- * hundreds of times the usual one, and deadlines by that would take thousands
- * of looks at the PMU. So assume at most twice the cost of late, and look again
- * after half of the way, in the end at each block.
+ * How many slots misses will cost is not known. The most that is possible is
+ * hundreds of times the usual loss, and deadlines by that would take thousands
+ * of looks at the PMU. So assume at most twice the recent loss. If it stays as
+ * it is, this looks again after half of the way, in the end at each block.
  */
 int64_t x86_pmu_precise_units(X86CPU *cpu, uint64_t quarters)
 {

@@ -56,7 +56,7 @@ static const struct {
         offsetof(X86PMUOptions, fixed), "Fixed counters of the PMU of TCG"
     },
     [SHAPE_WIDTH] = {
-        "pmu-counter-width", 32, PMU_WIDTH,
+        "pmu-counter-width", 32, PMU_COUNTER_WIDTH,
         offsetof(X86PMUOptions, counter_width),
         "Bits that counters of the PMU of TCG have"
     },
@@ -85,7 +85,7 @@ bool x86_pmu_shape_realize(X86CPU *cpu, Error **errp)
     pmu->version = pmu_shape_version(o);
     pmu->gp = o->gp ?: PMU_GP;
     pmu->fixed = pmu_shape_fixed(o);
-    pmu->counter_width = o->counter_width ?: PMU_WIDTH;
+    pmu->counter_width = o->counter_width ?: PMU_COUNTER_WIDTH;
     pmu->mask = MAKE_64BIT_MASK(0, pmu->counter_width);
     if (pmu->fixed > FIXED_LEAST && pmu->version < 5) {
         error_setg(errp, "pmu-fixed-counters=%u: needs pmu-version=5",

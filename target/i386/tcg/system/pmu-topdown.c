@@ -52,7 +52,7 @@ unsigned x86_topdown_lanes(X86CPU *cpu)
            1 << X86_COUNT_HEAVY | 1 << X86_COUNT_CORE;
 }
 
-/* Cut @whole at millionths; each cut is that of the whole, so that none adds */
+/* The first @millionths of @whole, rounded down */
 static uint64_t topdown_cut(uint64_t whole, uint32_t millionths)
 {
     return muldiv64(whole, millionths, TOPDOWN_MIX_WHOLE);
@@ -117,10 +117,10 @@ void x86_topdown_split(X86CPU *cpu, unsigned domain, const uint64_t *total,
  * PERF_METRICS
  */
 
-/* The slots of all time until now, in the domains of their counter */
+/* All slots so far, in the domains that the counter of slots counts */
 static uint64_t topdown_slots(X86CPU *cpu)
 {
-    uint8_t domains = cpu->pmu->config[PMU_SLOTS].domains;
+    uint8_t domains = cpu->pmu->config[PMU_SLOTS_COUNTER].domains;
     uint64_t slots = 0;
     unsigned d;
 
@@ -132,10 +132,10 @@ static uint64_t topdown_slots(X86CPU *cpu)
     return slots;
 }
 
-/* And the categories that they belong to */
+/* The same by category */
 static void topdown_parts(X86CPU *cpu, uint64_t *part)
 {
-    uint8_t domains = cpu->pmu->config[PMU_SLOTS].domains;
+    uint8_t domains = cpu->pmu->config[PMU_SLOTS_COUNTER].domains;
     uint64_t one[TOPDOWN_CATEGORIES];
     unsigned d, i;
 
@@ -203,7 +203,7 @@ void x86_topdown_fold(X86CPU *cpu)
     x86_topdown_clip(t);
     if (before < topdown_limit(cpu) && t->total >= topdown_limit(cpu)) {
         env->msr_global_status |= PMU_METRICS_BIT;
-        x86_pmu_overflowed(cpu, PMU_SLOTS);
+        x86_pmu_pend_interrupt(cpu, PMU_SLOTS_COUNTER);
     }
 }
 
@@ -211,7 +211,7 @@ void x86_topdown_reconfigure(X86CPU *cpu)
 {
     X86PMUTopDown *t = &cpu->pmu->topdown;
 
-    t->active = cpu->pmu->config[PMU_SLOTS].domains &&
+    t->active = cpu->pmu->config[PMU_SLOTS_COUNTER].domains &&
                 x86_topdown_available(&cpu->env) &&
                 (cpu->env.msr_global_ctrl & PMU_METRICS_BIT);
     if (t->active) {
@@ -225,7 +225,8 @@ uint64_t x86_topdown_left(X86CPU *cpu)
     X86PMUTopDown *t = &cpu->pmu->topdown;
     uint64_t limit = topdown_limit(cpu), total;
 
-    if (!t->active || !cpu->pmu->config[PMU_SLOTS].irq || t->total >= limit) {
+    if (!t->active || !cpu->pmu->config[PMU_SLOTS_COUNTER].irq ||
+        t->total >= limit) {
         return 0;
     }
     total = t->total + topdown_slots(cpu) - t->seen_total;
@@ -315,5 +316,5 @@ void x86_topdown_change_mix(X86CPU *cpu, const uint32_t *mix)
         t->split_at[d] = total[X86_COUNT_SLOTS];
     }
     memcpy(cpu->pmu_options.mix, mix, sizeof(cpu->pmu_options.mix));
-    x86_pmu_reconfigure(cpu);
+    x86_pmu_restart_events(cpu);
 }

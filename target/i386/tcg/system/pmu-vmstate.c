@@ -419,6 +419,9 @@ static int state_post_load(void *opaque, int version_id)
         }
         t->split_at[d] = MIN(t->split_at[d], total[X86_COUNT_SLOTS]);
     }
+    if (cpu->pmu->model != X86_PMU_PINNED) {
+        memset(t->split, 0, sizeof(t->split));
+    }
     cpu->pmu->incoming = PMU_INCOMING_STATE;
     return 0;
 }

@@ -42,7 +42,7 @@
 #include "pmu-internal.h"
 
 /* Slots per cycle of models that are not known */
-#define PMU_LEAST_WIDTH         4
+#define PMU_DEFAULT_SLOT_WIDTH  4
 
 #define PMU_PROPERTIES          "pmu-version, pmu-gp-counters, "            \
                                 "pmu-fixed-counters, pmu-counter-width, "   \
@@ -53,7 +53,7 @@
  * Features and CPUID
  */
 
-/* Not of the CPU model max, which has pmu=on although nobody asks for it */
+/* Not for the CPU model max, which has pmu=on by default */
 static bool x86_pmu_wanted(X86CPU *cpu)
 {
     return cpu->enable_pmu &&
@@ -78,7 +78,7 @@ static X86PMUArch x86_pmu_microarchitecture(CPUX86State *env, unsigned *width,
     unsigned model = extract32(env->cpuid_version, 4, 4) |
                      extract32(env->cpuid_version, 16, 4) << 4;
 
-    *width = PMU_LEAST_WIDTH;
+    *width = PMU_DEFAULT_SLOT_WIDTH;
     *level = 0;
     if (family == 6) {
         switch (model) {
@@ -143,8 +143,8 @@ void x86_pmu_expand_features(X86CPU *cpu)
 }
 
 /*
- * With a small width, heavy operations take few units, LOOP the fewest: a full
- * budget would be enough for more of them than their lane has room for.
+ * If a cycle has few slots, heavy operations take few units, LOOP the fewest:
+ * in a full budget, there could be more of them than their lane has room for.
  */
 static void x86_pmu_set_limit(X86CPU *cpu)
 {
