@@ -23,8 +23,10 @@
  * @add: the addition to each word, with a load before and a store after it
  * @add_last: the addition to word 0 of the last instruction, which may overdraw
  *            the budget; NULL if the block may not
- * @units: units of the instructions so far
- * @delayed: what follows is the path of an exception of an earlier instruction
+ * @units: sum of what translator_insn_counts() was told in this block
+ * @delayed: what follows is the path of an exception, whose counts
+ *           translator_insns_again() has taken back
+ * @taken_back: another path of this instruction takes back what it adds
  */
 typedef struct InsnCountGen {
     uint64_t insn[TCG_MAX_INSNS][INSN_COUNT_WORDS];
@@ -32,6 +34,7 @@ typedef struct InsnCountGen {
     TCGOp *add_last;
     unsigned units;
     bool delayed;
+    bool taken_back;
 } InsnCountGen;
 
 static __thread InsnCountGen *gen;
@@ -101,13 +104,6 @@ void translator_insn_counts(DisasContextBase *db, unsigned units,
     if (gen->units > INSN_COUNT_TB_UNITS - INSN_COUNT_INSN_UNITS) {
         /* There might not be room for another instruction */
         db->max_insns = db->num_insns;
-    }
-}
-
-void translator_insn_not_retired(const DisasContextBase *db)
-{
-    if (translator_counts(db) && !gen->delayed) {
-        memset(insn_count_of_current(db), 0, sizeof(gen->insn[0]));
     }
 }
 
@@ -244,6 +240,19 @@ static void insn_count_gen_again(const DisasContextBase *db, int n)
     }
 }
 
+void translator_insn_not_retired(const DisasContextBase *db)
+{
+    if (!translator_counts(db) || gen->delayed) {
+        return;
+    }
+    if (gen->taken_back) {
+        /* The block must add what the other path takes back: so does this. */
+        insn_count_gen_again(db, db->num_insns);
+    } else {
+        memset(insn_count_of_current(db), 0, sizeof(gen->insn[0]));
+    }
+}
+
 void translator_insn_again(const DisasContextBase *db)
 {
     if (translator_counts(db) && !gen->delayed) {
@@ -263,6 +272,7 @@ void translator_insn_goes_on(DisasContextBase *db)
 {
     if (translator_counts(db)) {
         gen->delayed = false;
+        gen->taken_back = true;
         db->max_insns = db->num_insns;
     }
 }
@@ -280,6 +290,8 @@ void insn_count_block_begin(const DisasContextBase *db)
         if (!gen) {
             static GPrivate owner = G_PRIVATE_INIT(g_free);
 
+            tcg_debug_assert(insn_count_gen_ops()->domains *
+                             insn_count_gen_ops()->words <= INSN_COUNT_SPACE);
             gen = g_new(InsnCountGen, 1);
             g_private_set(&owner, gen);
         }
@@ -323,6 +335,7 @@ void insn_count_insn_start(const DisasContextBase *db)
 
         memset(insn, 0, sizeof(gen->insn[0]));
         insn[0] = insn_count_of_units(db, 1);
+        gen->taken_back = false;
     }
 }
 
@@ -356,7 +369,7 @@ static void insn_count_note_most(const uint64_t *sums)
 
 unsigned insn_count_block_most(unsigned lane)
 {
-    /* The words that a block has changed come first. */
+    /* A block is in block_most before it changes words: read these first. */
     smp_rmb();
     return qatomic_read(&block_most[lane]);
 }

@@ -187,7 +187,7 @@ static void insn_count_fold_words(CPUState *cpu, unsigned domain,
     seqlock_write_end(&c->seq);
 
     insn_count_use_due(c, c->due, domain, used);
-    /* None is far until the hook has looked, as one may be reached. */
+    /* If an event of @due_words may have occurred, the hook must look next. */
     c->due_any = reached ? 0 : c->due_any - used;
 }
 
@@ -203,10 +203,7 @@ void insn_count_sync(CPUState *cpu, uintptr_t ra)
     }
 }
 
-/*
- * What a domain's words, or a copy of them, add to a total. The caller tries
- * again if @seq has changed meanwhile.
- */
+/* What @words, a copy of a domain's words, add to the total of a lane */
 static uint64_t insn_count_in_words(CPUState *cpu, unsigned domain,
                                     const uint64_t *words, unsigned lane)
 {
@@ -215,9 +212,9 @@ static uint64_t insn_count_in_words(CPUState *cpu, unsigned domain,
 
     if (lane == ops->units_lane) {
         return qatomic_read_i64(&insn_count_state(cpu)->budget[domain]) -
-               insn_count_units(qatomic_read_u64(&words[0]));
+               insn_count_units(words[0]);
     }
-    return extract64(qatomic_read_u64(&words[l->word]), l->shift, l->bits);
+    return extract64(words[l->word], l->shift, l->bits);
 }
 
 /*
@@ -435,11 +432,11 @@ void insn_count_exec_end(CPUState *cpu)
     if (insn_count_state(cpu)->counted) {
         insn_count_check_deadlines(cpu, 1 << insn_count_domain(cpu));
         if (cpu->singlestep_enabled) {
-            /* A debugger's step uses units that are not there */
-            insn_count_hand_out_budgets(cpu, 0, 0);
+            /* A debugger's step never refuses, so it may have overdrawn. */
+            insn_count_hand_out_budgets(cpu, insn_count_domain(cpu), 0);
         }
         if (!(cpu->cflags_next_tb & CF_NOIRQ)) {
-            /* What is executed next may be a debugger's step: cut it then */
+            /* Do not cut the next block here: it may be a debugger's step. */
             cpu->cflags_next_tb = -1;
         }
     }
@@ -456,7 +453,7 @@ void insn_count_diverted(CPUState *cpu)
 }
 
 /*
- * For each of the first @n instructions of @tb, what it and those behind it add
+ * For each of the first @n instructions of @tb, what it and those after it add
  * to the words
  */
 static void insn_count_decode_tb(CPUState *cpu, TranslationBlock *tb,
@@ -477,8 +474,8 @@ static void insn_count_decode_tb(CPUState *cpu, TranslationBlock *tb,
 }
 
 /*
- * Does a deadline matter within the first instructions of @tb? @all is what all
- * of its instructions add to the words, and @rest what the others do.
+ * Must the hook be called within the first instructions of @tb? @all is what
+ * the block adds to the words, and @rest what its other instructions add.
  */
 static bool insn_count_reaches(CPUState *cpu, TranslationBlock *tb,
                                const uint64_t *all, const uint64_t *rest,
@@ -504,8 +501,8 @@ static bool insn_count_reaches(CPUState *cpu, TranslationBlock *tb,
 }
 
 /*
- * After how many instructions of @tb must the hook be called? 0: not before
- * its end. Also returns the units that a block of so many needs to start.
+ * Returns after how many instructions of @tb the hook must be called; 0 if not
+ * before its end. Sets @units to what a block of that length needs to start.
  */
 static unsigned insn_count_insns_until_deadline(CPUState *cpu,
                                                 TranslationBlock *tb,
@@ -558,7 +555,7 @@ static unsigned insn_count_insns_until_deadline(CPUState *cpu,
     return reached;
 }
 
-/* Does a word in which a deadline lies hold anything? */
+/* Has a block added to a word of @due_words since the last fold? */
 static bool insn_count_due_word_used(CPUState *cpu)
 {
     const InsnCountOps *ops = insn_count_ops(cpu);
@@ -576,10 +573,10 @@ static bool insn_count_due_word_used(CPUState *cpu)
 }
 
 /*
- * Is a deadline too near for the block, but one that the block does not bring
- * nearer, and that no block before has reached? Then give it the units that it
- * needs more than the @left ones, if the lanes have room for what it counts. It
- * is the only one that gets any: if the deadlines leave room for it, a new
+ * Let @tb start although a deadline is too near, if neither @tb nor any block
+ * since the last fold adds to the words of that deadline's event: give it the
+ * units that it needs more than the @left ones, if the lanes have room for what
+ * it counts. If the deadlines leave room for the block, return false: a new
  * budget is better, which many blocks use.
  */
 static bool insn_count_pass(CPUState *cpu, TranslationBlock *tb, int64_t left)

@@ -16,11 +16,12 @@ extern const VMStateDescription vmstate_arm_pmu_ext;
 extern const VMStateDescription vmstate_arm_el2_timers;
 
 /*
- * Make room for the registers of a CPU with other properties, and let this one
- * keep those that the stream lacks; say which property of the stream's CPU
- * differs from this one's; false if one does.
+ * Before loading: make room for the registers of a CPU with more counters, and
+ * let registers that the stream lacks keep their values.
  */
 void arm_cpu_pmu_pre_load(ARMCPU *cpu);
+
+/* If a property of the stream's CPU differs from ours, say which: false then */
 bool arm_cpu_pmu_same_properties(ARMCPU *cpu);
 
 #endif

@@ -1680,6 +1680,9 @@ static void test_a32_exceptions(void)
         /* There is no such register */
         { { NOP, 0xee1f1f1f /* mrc p15, 0, r1, c15, c15, 0 */, NOP, BKPT },
           SUPERVISOR, EXC_UNDEF, 1 + 3, 0, 0, 1 << 0 },
+        /* The trap comes first. */
+        { { NOP, 0xee1f1f1f /* mrc p15, 0, r1, c15, c15, 0 */, NOP, BKPT },
+          SUPERVISOR, EXC_TRAP_OTHER, 1, 0, 0, 1 << 15 },
     };
     uint32_t enter[] = {
         0x91400661,     /* add     x1, x19, #0x1000 */
@@ -1707,7 +1710,8 @@ static void test_a32_exceptions(void)
     };
     const uint64_t el1_code = GUEST_VECTORS(0) + 0x800;
     const uint64_t undefined_vector = 4, prefetch_abort = 0xc;
-    const unsigned taken = EXC_TRAP_FIQ + 1 - EXC_UNDEF, retired = taken + 1;
+    const unsigned taken = EXC_TRAP_FIQ + 1 - EXC_UNDEF, retired = taken + 1,
+                   loads = retired + 1;
     Pmcu p = events_init("-accel tcg -M virtualization=on");
 
     guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL0_32, leave_el2,
@@ -1730,6 +1734,8 @@ static void test_a32_exceptions(void)
         guest_write(&p, 0, PMEVCNTR_EL0(taken), 0);
         guest_write(&p, 0, PMEVTYPER_EL0(retired), INST_RETIRED);
         guest_write(&p, 0, PMEVCNTR_EL0(retired), 0);
+        guest_write(&p, 0, PMEVTYPER_EL0(loads), LD_SPEC);
+        guest_write(&p, 0, PMEVCNTR_EL0(loads), 0);
         guest_call(&p, 0, el1_code, enter, ARRAY_SIZE(enter));
         for (int e = EXC_UNDEF; e <= EXC_TRAP_FIQ; e++) {
             uint64_t count = guest_read(&p, 0, PMEVCNTR_EL0(e - EXC_UNDEF));
@@ -1742,6 +1748,7 @@ static void test_a32_exceptions(void)
         g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(taken)), ==, 1);
         g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(retired)), ==,
                         cases[i].el1_insts);
+        g_assert_cmpint(guest_read(&p, 0, PMEVCNTR_EL0(loads)), ==, 0);
     }
     qtest_quit(p.qts);
 }

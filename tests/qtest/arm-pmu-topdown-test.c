@@ -542,7 +542,7 @@ static void test_changed_late(void)
         "'property': 'pmu-topdown', 'value': false}}", cpu);
 
     g_assert_nonnull(strstr(qdict_get_str(error, "desc"),
-                           "'pmu-topdown' cannot be changed any more"));
+                           "'pmu-topdown' can no longer be changed"));
     qobject_unref(error);
     g_assert_true(qtest_qom_get_bool(p.qts, cpu, "pmu-topdown"));
     qtest_quit(p.qts);

@@ -1417,7 +1417,7 @@ static void test_pmu_counters(void)
                         cpu);
         g_assert_true(qdict_haskey(rsp, "error"));
         g_assert_cmpstr(qdict_get_str(qdict_get_qdict(rsp, "error"), "desc"),
-                        ==, "'pmu-counters' cannot be changed any more");
+                        ==, "'pmu-counters' can no longer be changed");
         qobject_unref(rsp);
 
         /* Management software can ask for it. */

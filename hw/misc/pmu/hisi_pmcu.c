@@ -67,7 +67,7 @@ static const PmuSyntheticEvents hisi_pmcu_events = {
     .max = HISI_PMCU_MAX_EVENT,
 };
 
-/* More virtual time than holding the counts takes, and for each CPU */
+/* To hold the counts takes less, unless the host lets us wait: all, per CPU */
 #define HISI_PMCU_HOLD_NS       20000
 #define HISI_PMCU_HOLD_CPU_NS   1000
 
@@ -271,7 +271,7 @@ static void hisi_pmcu_add_synthetic(HisiPmcuState *s, unsigned slot,
         };
 
         if (sample.event != HISI_PMCU_NULL_EVENT &&
-            !arm_pmu_ext_can_count(cpu, sample.event) &&
+            !arm_pmu_ext_can_count(sample.event) &&
             pmu_synthetic_value(s->run_synthetic, &sample, &value[i])) {
             value[i] = extract64(value[i], 0, arm_pmu_ext_counter_bits(cpu));
             trace_hisi_pmcu_synthetic(s->die, slot, sample.index,
@@ -281,9 +281,9 @@ static void hisi_pmcu_add_synthetic(HisiPmcuState *s, unsigned slot,
 }
 
 /*
- * Hold the instruction counts of all CPUs, and return the time of that. While
- * the host lets this thread wait, the CPUs go on: then hold them anew, lest the
- * instructions and the cycles of a record belong to different times.
+ * Hold the instruction counts of all CPUs; return the time at which they are
+ * held. If the host lets this thread wait meanwhile, the CPUs go on: then hold
+ * them anew, so that instructions and cycles are of the same time.
  */
 static int64_t hisi_pmcu_hold_counts(HisiPmcuState *s)
 {
@@ -354,22 +354,22 @@ static void hisi_pmcu_stop_and_read(HisiPmcuState *s, bool store)
 }
 
 /* Release the CPUs at the end of a run; their counters have been stopped. */
-static void hisi_pmcu_end_run(HisiPmcuState *s)
+static void hisi_pmcu_release_cpus(HisiPmcuState *s)
 {
     unsigned slot;
 
     for (slot = 0; slot < s->nr_slots; slot++) {
         if (s->cpu[slot]) {
-            arm_pmu_ext_end(s->cpu[slot]);
+            arm_pmu_ext_idle(s->cpu[slot]);
         }
     }
     g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
 }
 
 /* End a run early: store nothing more, and set BRK instead of DONE. */
-static void hisi_pmcu_stop_run(HisiPmcuState *s, unsigned error)
+static void hisi_pmcu_fail_run(HisiPmcuState *s, unsigned error)
 {
-    hisi_pmcu_end_run(s);
+    hisi_pmcu_release_cpus(s);
     s->state = HISI_PMCU_IDLE;
     s->error = error;
     s->regs[R_INT_STAT] |= R_INT_STAT_BRK_MASK;
@@ -415,7 +415,7 @@ static void hisi_pmcu_dma_error(HisiPmcuState *s, unsigned error,
     qemu_log_mask(LOG_GUEST_ERROR,
                   "hisi_pmcu die %u: DMA %s of %" PRIu32 " bytes at 0x%" PRIx64
                   " failed, run stopped\n", s->die, what, len, addr);
-    hisi_pmcu_stop_run(s, error);
+    hisi_pmcu_fail_run(s, error);
 }
 
 /* Fetch the next events, program all CPUs and open the counting window. */
@@ -485,9 +485,9 @@ static void hisi_pmcu_done(HisiPmcuState *s)
 }
 
 /* Continue after the last record of a run has been stored. */
-static void hisi_pmcu_complete(HisiPmcuState *s)
+static void hisi_pmcu_all_stored(HisiPmcuState *s)
 {
-    hisi_pmcu_end_run(s);
+    hisi_pmcu_release_cpus(s);
     s->state = HISI_PMCU_STORE;
     s->window_end = INT64_MAX;
     if (s->faults.stay_busy) {
@@ -518,7 +518,7 @@ static unsigned hisi_pmcu_store_error(HisiPmcuState *s, uint32_t size)
 }
 
 /* The end of a counting window */
-static void hisi_pmcu_window(HisiPmcuState *s)
+static void hisi_pmcu_end_window(HisiPmcuState *s)
 {
     HisiPmcuRun *run = &s->run;
     uint32_t size = hisi_pmcu_record_size(s->nr_slots, hisi_pmcu_nr_pmu(run),
@@ -534,7 +534,7 @@ static void hisi_pmcu_window(HisiPmcuState *s)
                       PRIx64 " would pass KILL_BASE 0x%" PRIx64
                       ", run stopped\n", s->die, size, run->store,
                       run->kill_base);
-        hisi_pmcu_stop_run(s, HISI_PMCU_ERR_KILL);
+        hisi_pmcu_fail_run(s, HISI_PMCU_ERR_KILL);
         return;
     }
 
@@ -554,7 +554,7 @@ static void hisi_pmcu_window(HisiPmcuState *s)
         run->pos = 0;
         run->loop++;
         if (run->loop == hisi_pmcu_nr_loop(run)) {
-            hisi_pmcu_complete(s);
+            hisi_pmcu_all_stored(s);
             return;
         }
     }
@@ -575,7 +575,7 @@ static void hisi_pmcu_timer(void *opaque)
         return;
     }
     if (s->state == HISI_PMCU_COUNT) {
-        hisi_pmcu_window(s);
+        hisi_pmcu_end_window(s);
     } else {
         hisi_pmcu_done(s);
     }
@@ -642,7 +642,7 @@ static void hisi_pmcu_abandon_window(HisiPmcuState *s)
     timer_del(&s->timer);
     if (s->state == HISI_PMCU_COUNT) {
         hisi_pmcu_stop_and_read(s, false);
-        hisi_pmcu_end_run(s);
+        hisi_pmcu_release_cpus(s);
     }
 }
 
@@ -915,9 +915,9 @@ static int hisi_pmcu_post_load(void *opaque, int version_id)
 }
 
 /*
- * Set the timer of a run that has been loaded, or has expired while the machine
- * was stopped; else, it is set. The user may let a machine run whose stream was
- * refused: do nothing with it.
+ * When the machine starts: set the timer of a run that was loaded, or whose
+ * timer expired while the machine was stopped. For others, it is set already.
+ * A user may start a machine whose stream was refused: reset then.
  */
 static void hisi_pmcu_vm_state(void *opaque, bool running, RunState state)
 {
@@ -950,12 +950,12 @@ static int hisi_pmcu_pre_load(void *opaque)
     HisiPmcuState *s = opaque;
 
     hisi_pmcu_find_cpus(s);
-    /* The values if the stream is too old, or without their subsections */
+    /* For a stream of version 1, or without the subsection */
     s->saved_nr_cpus = s->nr_cpus;
     s->done_again = false;
     s->unchecked = true;
     g_clear_pointer(&s->run_synthetic, pmu_synthetic_unref);
-    /* Left by a stream that ended in it */
+    /* Left by an earlier stream that broke off within the list */
     g_clear_pointer(&s->run_list, g_free);
     return 0;
 }

@@ -60,19 +60,18 @@
  *   retranslated up to there. The block after that one refuses, because no
  *   units are left, and insn_count_refused() calls the hook. The hook raises
  *   the PMU's interrupt, which the main loop delivers before it executes
- *   anything else. Only an exception in place of the next instruction, which
- *   cannot be fetched or is undefined, uses no units and comes before the hook.
+ *   anything else. One thing can come before the hook: the exception of a next
+ *   instruction that cannot be fetched or is undefined, which uses no units.
  *   A block that refuses without a deadline in it gets a new budget and starts
  *   again.
  *
- *   A deadline may be too early: an event that only some instructions count
- *   cannot be reached before so many units, but may be much later. Then the
- *   hook finds nothing to do and sets the next one; and a block that has the
- *   deadline in it, but does not reach the event, starts uncut, with as many
- *   units as it needs (InsnCountOps.reaches). If none of its instructions is
- *   of those that the event counts, and none since the hook was called last,
- *   it gets them at once, without a look at anything else
- *   (CPUInsnCount.due_words).
+ *   A deadline may be too early: N times an event that only some instructions
+ *   count need at least N units, and may need many more. If the event has not
+ *   occurred so often at the deadline, the hook sets the next one. A block that
+ *   contains the deadline, but not the event, is not cut: it starts with as
+ *   many units as it needs (InsnCountOps.reaches). If no block since the last
+ *   call of the hook adds to the event's words, and this one does not, it gets
+ *   them without a call of the hook (CPUInsnCount.due_words).
  *
  *   The last instruction of a block that was cut to a number of instructions
  *   (CF_COUNT_MASK) may overdraw the budget: the block starts if one unit is
@@ -153,14 +152,13 @@
  * @linger: units until @wanted replaces @counted
  * @counted: what blocks count, INSN_COUNT_UNITS and so on
  * @wanted: what insn_count_enable() asked for last
- * @excess: a budget is larger than what is due, for one block
+ * @excess: a budget goes beyond the deadline, so that one block can start
  * @seq: held for writing while words, @budget, and @total change together
  *
  * Not migrated: a target for which differences of totals are not enough, such
  * as x86, migrates @total itself.
  *
- * Behind what generated code reads in the target's ArchCPU, so that those
- * offsets stay.
+ * Last in the target's ArchCPU, so that the offsets of other fields stay.
  */
 typedef struct CPUInsnCount {
     uint8_t space[INSN_COUNT_ALIAS + INSN_COUNT_SPACE * sizeof(uint64_t)];
@@ -198,8 +196,8 @@ typedef struct InsnCountLane {
  * @lane: layout of all lanes except @units_lane. If lane 0 is not the units, it
  *        begins at bit 0 of word 0. A lane must have room for what a budget of
  *        units and one more instruction can count.
- * @domain: the domain of the next instruction; NULL if every deadline is one of
- *          domain 0, too
+ * @domain: returns the domain of the next instruction. NULL stands for domain
+ *          0; allowed if each set with a deadline includes domain 0
  * @deadline: the hook: called on the vCPU's thread between two blocks, without
  *            the BQL, when a deadline is reached. The totals are exact. Must
  *            set new deadlines, of one unit at least if they include the next
@@ -292,9 +290,9 @@ void insn_count_set_deadlines(CPUState *cpu, unsigned domain,
  * counting, or another vCPU's turn). Its own thread must be between two blocks,
  * or in the last instruction of a block, which the totals then include. While
  * the vCPU executes, they include all of its current block, which may end
- * early: insn_count_block_most() less is what has been executed for sure. They
- * are of the same moment, but for the nanoseconds in which one word is read
- * after the other: a later one can include later blocks.
+ * early: less insn_count_block_most(), they are a lower bound. The words are
+ * read one after the other, within nanoseconds, so that later ones can include
+ * blocks that earlier ones lack.
  *
  * Other threads must not enable, disable, or set deadlines; async_run_on_cpu()
  * can. The vCPU keeps its old setting until that has run.
@@ -302,8 +300,8 @@ void insn_count_set_deadlines(CPUState *cpu, unsigned domain,
 bool insn_count_read(CPUState *cpu, uint32_t lanes, uint64_t *total);
 
 /*
- * The most that a block adds to a lane when it begins, of all blocks that
- * vCPUs have executed so far; for insn_count_read(), after that
+ * The most that any block translated so far adds to a lane when it starts. Call
+ * this after insn_count_read(), for a lower bound of totals that are not exact.
  */
 unsigned insn_count_block_most(unsigned lane);
 

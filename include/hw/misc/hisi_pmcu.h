@@ -70,7 +70,7 @@ struct HisiPmcuState {
     HisiPmcuFaults faults;
 
     /* Not migrated: fixed once the machine is complete */
-    int32_t nr_slots;
+    uint32_t nr_slots;
     ARMCPU **cpu;           /* [slot], NULL if there is none */
     bool cpus_found;
     uint32_t nr_cpus;       /* in the die */

@@ -35,18 +35,15 @@ typedef enum ARMPmuException {
     PMU_EXCEPTIONS
 } ARMPmuException;
 
-/* The events of instructions. The offset of its byte identifies an event. */
-typedef struct ARMPmuInsnEvents {
-#define PMU_INSN_EVENT(number, name, plus, minus) uint8_t name;
-#define PMU_SLOT_EVENT(number, name) uint8_t name;
+/* The events of instructions */
+typedef enum ARMPmuInsnEvent {
+#define PMU_INSN_EVENT(number, name, plus, minus) PMU_INSN_##name,
+#define PMU_SLOT_EVENT(number, name) PMU_INSN_##name,
 #include "pmu-events.h.inc"
-} ARMPmuInsnEvents;
+    PMU_INSN_EVENTS
+} ARMPmuInsnEvent;
 
-#define PMU_INSN(name)  offsetof(ARMPmuInsnEvents, name)
-#define PMU_INSN_EVENTS sizeof(ARMPmuInsnEvents)
-
-/* A PMU_INSN() */
-typedef unsigned ARMPmuInsnEvent;
+#define PMU_INSN(name)  PMU_INSN_##name
 
 /*
  * A counter in use: it overflows when the count of @event reaches @at. Not
@@ -79,12 +76,13 @@ typedef struct ARMPmuSlots {
  * @held_exact: whether @held is exact, see insn_count_read()
  * @overflow: the counters in use, as the vCPU's thread saw them last
  * @overflows: number of entries of @overflow
- * @due: total of instructions at which the vCPU looks at the counters next, if
- *       not before
+ * @due: total of instructions at which the vCPU looks for changed counters at
+ *       the latest
  * @changed: another thread has changed counters since @overflow was written
  * @pending: another thread has asked the vCPU to call pmu_insn_update()
- * @late: with @pending, the instructions executed since the request are to be
- *        counted, too: with -icount, where their number is known
+ * @count_since_request: with @pending, count the instructions executed since
+ *                       the request, too; only with -icount, where their number
+ *                       is known
  * @exceptions: counts of exceptions, protected by the BQL
  *
  * Not migrated: guests see only differences, in counters.
@@ -103,7 +101,7 @@ typedef struct ARMPmuCount {
     uint64_t due;
     bool changed;
     bool pending;
-    bool late;
+    bool count_since_request;
     uint64_t exceptions[PMU_EXCEPTIONS];
 } ARMPmuCount;
 
@@ -111,8 +109,8 @@ typedef struct ARMPmuCount {
  * ARMPmuState: state of the PMU that a CPU reset clears, in CPUARMState
  * @ext_started: an external agent uses counters, see pmu-ext.c, by which it is
  *               migrated
- * @op_cycles: cycles at which a pmu_op_start() under way takes all counters, or
- *             0. Not migrated: never under way then
+ * @op_cycles: the cycles that a pmu_op_start() under way uses for all counters,
+ *             else 0. Not migrated: 0 while nobody holds the BQL
  */
 typedef struct ARMPmuState {
     bool ext_started;

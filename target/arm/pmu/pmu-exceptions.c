@@ -45,6 +45,14 @@ static bool pmu_exception_is_local(CPUARMState *env)
 {
     unsigned from = arm_current_el(env), to = env->exception.target_el;
 
+    if (from == 0 && to == 3 && arm_is_secure(env) &&
+        !arm_el_is_aa64(env, 3)) {
+        /*
+         * PL1 of the Secure state is EL3 there. That includes interrupts which
+         * SCR routes to Monitor mode, and which are not taken locally.
+         */
+        return true;
+    }
     return to == MAX(from, 1) ||
            (from == 0 && to == 2 && (arm_hcr_el2_eff(env) & HCR_TGE));
 }
@@ -123,8 +131,7 @@ void pmu_count_exception(ARMCPU *cpu)
          * hooks detect overflows otherwise. Detect them before the call: it may
          * wait for the interrupt (CPU_SUSPEND).
          */
-        pmu_op_start(env);
-        pmu_op_finish(env);
+        pmu_detect_overflows(env);
     }
 }
 

@@ -23,7 +23,7 @@
 #define PMU_EXT_CYCLES (1U << 31)
 
 /* First counter index above the range that @cfg covers on this CPU */
-static unsigned pmu_ext_end(CPUARMState *env, const ArmPmuExtConfig *cfg)
+static unsigned pmu_ext_after_last(CPUARMState *env, const ArmPmuExtConfig *cfg)
 {
     g_assert(cfg->nr_counters <= ARM_PMU_EXT_MAX_COUNTERS);
     return MIN(cfg->first + cfg->nr_counters, pmu_num_counters(env));
@@ -32,7 +32,7 @@ static unsigned pmu_ext_end(CPUARMState *env, const ArmPmuExtConfig *cfg)
 static uint64_t pmu_ext_mask(CPUARMState *env, const ArmPmuExtConfig *cfg)
 {
     uint64_t mask = cfg->cycles ? PMU_EXT_CYCLES : 0;
-    unsigned end = pmu_ext_end(env, cfg);
+    unsigned end = pmu_ext_after_last(env, cfg);
 
     if (end > cfg->first) {
         mask |= MAKE_64BIT_MASK(cfg->first, end - cfg->first);
@@ -85,7 +85,7 @@ void arm_pmu_ext_release(ARMCPU *cpu)
 bool arm_pmu_ext_start(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now)
 {
     CPUARMState *env = &cpu->env;
-    unsigned i, end = pmu_ext_end(env, cfg);
+    unsigned i, end = pmu_ext_after_last(env, cfg);
     uint64_t used = pmu_ext_mask(env, cfg);
 
     g_assert(bql_locked());
@@ -162,7 +162,7 @@ bool arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now,
                       ArmPmuExtSample *sample)
 {
     CPUARMState *env = &cpu->env;
-    unsigned i, end = pmu_ext_end(env, cfg);
+    unsigned i, end = pmu_ext_after_last(env, cfg);
     uint64_t used = pmu_ext_mask(env, cfg);
     unsigned length = arm_pmu_ext_counter_bits(cpu);
 
@@ -190,7 +190,7 @@ bool arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now,
         qatomic_read_u64(&env->cp15.contextidr_el[2]);
 
     /*
-     * The CPU continues to count instructions until arm_pmu_ext_end(), because
+     * The CPU continues to count instructions until arm_pmu_ext_idle(), because
      * the next window probably needs them from its beginning.
      */
     env->cp15.c9_pmcnten &= ~used;
@@ -201,13 +201,13 @@ bool arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now,
     return cpu->power_state == PSCI_ON;
 }
 
-void arm_pmu_ext_end(ARMCPU *cpu)
+void arm_pmu_ext_idle(ARMCPU *cpu)
 {
     g_assert(bql_locked());
     pmu_insn_update(&cpu->env);
 }
 
-bool arm_pmu_ext_can_count(ARMCPU *cpu, uint16_t event)
+bool arm_pmu_ext_can_count(uint16_t event)
 {
     return event_supported(event);
 }

@@ -119,16 +119,16 @@ bool arm_pmu_ext_stop(ARMCPU *cpu, const ArmPmuExtConfig *cfg, int64_t now,
                       ArmPmuExtSample *sample);
 
 /**
- * arm_pmu_ext_end: let a CPU stop counting instructions
+ * arm_pmu_ext_idle: let a CPU stop counting instructions
  * @cpu: CPU that has been stopped
  *
  * Optional. Call it if the CPU is not started again soon, because counting
  * instructions makes a CPU a little slower.
  */
-void arm_pmu_ext_end(ARMCPU *cpu);
+void arm_pmu_ext_idle(ARMCPU *cpu);
 
-/* Can the CPU count this event at all? */
-bool arm_pmu_ext_can_count(ARMCPU *cpu, uint16_t event);
+/* Can the CPUs of this machine count this event? */
+bool arm_pmu_ext_can_count(uint16_t event);
 
 /* Number of event counters, and their width in bits */
 unsigned arm_pmu_ext_nr_counters(ARMCPU *cpu);

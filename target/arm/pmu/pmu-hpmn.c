@@ -53,30 +53,6 @@ uint32_t pmu_visible_counters(CPUARMState *env)
     return n;
 }
 
-/* An AArch32 register is a half of its field, of which the other one is 0. */
-#define PMU_FIELD(ri) ((ri)->fieldoffset & ~7)
-
-static uint64_t pmu_all_read(CPUARMState *env, const ARMCPRegInfo *ri)
-{
-    return *(uint64_t *)((void *)env + PMU_FIELD(ri));
-}
-
-static uint64_t pmu_visible_read(CPUARMState *env, const ARMCPRegInfo *ri)
-{
-    return pmu_all_read(env, ri) & pmu_counter_mask(env);
-}
-
-void pmu_hide_counters(ARMCPRegInfo *ri)
-{
-    switch (PMU_FIELD(ri)) {
-    case offsetof(CPUARMState, cp15.c9_pmcnten):
-    case offsetof(CPUARMState, cp15.c9_pmovsr):
-    case offsetof(CPUARMState, cp15.c9_pminten):
-        ri->readfn = pmu_visible_read;
-        ri->raw_readfn = pmu_all_read;
-    }
-}
-
 CPAccessResult pmu_hidden_access(CPUARMState *env, const ARMCPRegInfo *ri)
 {
     unsigned counter;

@@ -98,7 +98,7 @@ static void pmu_info_fill(CPUState *cs, run_on_cpu_data data)
     unsigned i;
 
     /* An overflow that is seen here first must not raise the interrupt. */
-    if (!(env->cp15.c9_pmovsr & inten)) {
+    if (!pmu_enabled_overflow(env)) {
         env->cp15.c9_pminten = 0;
     }
     pmu_op_start(env);

@@ -39,15 +39,17 @@
 #define PMU_LANE_LIMIT (MAKE_64BIT_MASK(0, 15) - 1)
 
 /*
- * After so many instructions, a vCPU looks whether another thread has changed
- * counters, unless something is due before: about once in a millisecond
+ * The most instructions that insn_count_pass() lets a vCPU execute beyond a
+ * deadline, about those of a millisecond. Then the vCPU also sees what other
+ * threads have changed.
  */
 #define PMU_LOOK_INSNS (1 << 20)
 
 /*
- * An overflow in fewer instructions is near. If other instructions than those
- * of a block lead to it, insn_count_pass() lets the block start, for the price
- * of six blocks (measured). To look at farther ones, now and then, costs less.
+ * A deadline in at most so many instructions is near. While it is,
+ * insn_count_pass() lets blocks start that do not add to the event, for the
+ * price of six blocks (measured). For a farther one, to call the hook now and
+ * then costs less.
  */
 #define PMU_NEAR 128
 
@@ -117,10 +119,10 @@ static uint64_t pmu_insn_value(const ARMPmuCount *c, ARMPmuInsnEvent event,
 }
 
 /*
- * Let the totals of an event's lanes lack what the current block has added, or
- * more. The lanes that are subtracted stay: they are in later words, which are
- * read after the others and so are not older, on a host that keeps stores in
- * order.
+ * Lower bounds of the totals of an event's lanes, for a vCPU that may be inside
+ * a block: less the most that a block adds. Lanes that the event subtracts keep
+ * their totals: their words are not read before the others, so that they are
+ * not older, on a host that keeps stores in order.
  */
 static void pmu_insn_without_block(ARMPmuInsnEvent event,
                                    const uint64_t *total, uint64_t *least)
@@ -342,7 +344,7 @@ static void pmu_insn_work(CPUState *cs, run_on_cpu_data asked_at)
     ARMCPU *cpu = ARM_CPU(cs);
     ARMPmuCount *c = &cpu->pmu_count;
 
-    if (c->late && !c->insns.counted) {
+    if (c->count_since_request && !c->insns.counted) {
         /*
          * With -icount, only this CPU has executed instructions since the
          * request, and their number is known. Count them, because counting was
@@ -352,7 +354,7 @@ static void pmu_insn_work(CPUState *cs, run_on_cpu_data asked_at)
             icount_get_raw() - asked_at.target_ptr;
     }
     c->pending = false;
-    c->late = false;
+    c->count_since_request = false;
     pmu_insn_update(&cpu->env);
 }
 
@@ -420,7 +422,7 @@ void pmu_insn_update(CPUARMState *env)
 
         c->pending = true;
         if (icount_enabled() && qatomic_read(&cs->running)) {
-            c->late = counted != 0;
+            c->count_since_request = counted != 0;
             /* This type has 64 bits on all hosts, unlike unsigned long */
             now = RUN_ON_CPU_TARGET_PTR(icount_get_raw());
         }
@@ -445,8 +447,7 @@ static void pmu_insn_deadline(CPUState *cs)
         }
     }
     BQL_LOCK_GUARD();
-    pmu_op_start(env);
-    pmu_op_finish(env);
+    pmu_detect_overflows(env);
 }
 
 /*
@@ -538,91 +539,3 @@ void pmu_insn_update(CPUARMState *env)
 }
 
 #endif
-
-/* The events of QEMU without these files */
-static uint64_t pmu_stock_events(bool pmceid1)
-{
-    if (pmceid1) {
-        return BIT_ULL(0x23 - 0x20) | BIT_ULL(0x24 - 0x20) |
-               BIT_ULL(0x3c - 0x20);
-    }
-    return BIT_ULL(0x00) | BIT_ULL(0x11) |
-           (icount_enabled() == ICOUNT_PRECISE ? BIT_ULL(0x08) : 0);
-}
-
-static uint64_t pmu_pmceid_read(CPUARMState *env, const ARMCPRegInfo *ri)
-{
-    ARMCPU *cpu = env_archcpu(env);
-    uint64_t value = ri->opc2 & 1 ? cpu->pmceid1 : cpu->pmceid0;
-
-    return ri->state == ARM_CP_STATE_AA32 ? (uint32_t)value : value;
-}
-
-/*
- * The raw value, which migrates, lacks the events that stock QEMU lacks, so
- * that migration from and to stock QEMU works.
- */
-static uint64_t pmu_pmceid_rawread(CPUARMState *env, const ARMCPRegInfo *ri)
-{
-    uint64_t value = pmu_pmceid_read(env, ri);
-
-    return tcg_enabled() ? value & pmu_stock_events(ri->opc2 & 1) : value;
-}
-
-/*
- * The main loop may be late to call the timer for overflows of cycles. Software
- * must see a flag that is due, and must not see it again after clearing it.
- */
-static void pmu_timer_check(CPUARMState *env)
-{
-    QEMUTimer *timer = env_archcpu(env)->pmu_timer;     /* none in user mode */
-
-    if (timer && timer_expired(timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL))) {
-        pmu_op_start(env);
-        pmu_op_finish(env);
-    }
-}
-
-static uint64_t pmu_flags_read(CPUARMState *env, const ARMCPRegInfo *ri)
-{
-    pmu_timer_check(env);
-    return env->cp15.c9_pmovsr & pmu_counter_mask(env);
-}
-
-static void pmu_flags_write(CPUARMState *env, const ARMCPRegInfo *ri,
-                            uint64_t value)
-{
-    pmu_timer_check(env);
-    value &= pmu_counter_mask(env);
-    if (g_str_has_prefix(ri->name, "PMOVSSET")) {
-        env->cp15.c9_pmovsr |= value;
-    } else {
-        env->cp15.c9_pmovsr &= ~value;
-    }
-    pmu_update_irq(env);
-}
-
-static void pmu_adapt_reg(gpointer key, gpointer value, gpointer opaque)
-{
-    ARMCPRegInfo *ri = value;
-
-    if (g_str_has_prefix(ri->name, "PMCEID0") ||
-        g_str_has_prefix(ri->name, "PMCEID1")) {
-        ri->type &= ~ARM_CP_CONST;
-        ri->readfn = pmu_pmceid_read;
-        ri->raw_readfn = pmu_pmceid_rawread;
-        ri->writefn = arm_cp_write_ignore;
-        ri->resetfn = arm_cp_reset_ignore;
-    } else {
-        pmu_hide_counters(ri);
-        if (g_str_has_prefix(ri->name, "PMOVS")) {
-            ri->readfn = pmu_flags_read;
-            ri->writefn = pmu_flags_write;
-        }
-    }
-}
-
-void pmu_adapt_regs(ARMCPU *cpu)
-{
-    g_hash_table_foreach(cpu->cp_regs, pmu_adapt_reg, NULL);
-}

@@ -1,5 +1,5 @@
 /*
- * Arm PMUv3: the counter operations that helper.c shares with pmu-ext.c
+ * Arm PMUv3: what helper.c and the files of the PMU share
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -51,25 +51,30 @@ uint64_t pmu_globally_enabled(CPUARMState *env);
 bool pmu_enabled_overflow(CPUARMState *env);
 
 /*
- * In how many counts does the top bit of a counter change, of 64 bits if @wide
- * and else of 32? @left is the number until it overflows, of which only these
- * bits count. pmevcntr_op_start() sees an overflow when the top bit goes from 1
- * to 0, and so must be called while it is 1.
+ * The number of counts until the top bit of a counter changes, if @left counts
+ * are left until it overflows. The counter has 64 bits if @wide, else 32; then
+ * upper bits of @left mean nothing. pmevcntr_op_start() takes a change of the
+ * top bit from 1 to 0 for an overflow, so it must be called while that is 1.
  */
 static inline uint64_t pmu_until_top_bit(uint64_t left, bool wide)
 {
     return ((left - 1) & (wide ? INT64_MAX : INT32_MAX)) + 1;
 }
 
+/* Detect overflows up to now, and set timer and deadline for the next one. */
+static inline void pmu_detect_overflows(CPUARMState *env)
+{
+    pmu_op_start(env);
+    pmu_op_finish(env);
+}
+
 /* Change what accesses to PMU registers do, after all have been defined. */
 void pmu_adapt_regs(ARMCPU *cpu);
 
 /*
- * Hide the counters that MDCR_EL2.HPMN reserves for EL2, see pmu-hpmn.c: in
- * reads, if the register has a bit for each counter; and in accesses to the
- * registers of one counter
+ * May the current exception level access this register of a single counter, or
+ * does MDCR_EL2.HPMN reserve the counter for EL2? See pmu-hpmn.c.
  */
-void pmu_hide_counters(ARMCPRegInfo *ri);
 CPAccessResult pmu_hidden_access(CPUARMState *env, const ARMCPRegInfo *ri);
 
 /*

@@ -32,7 +32,7 @@ static void arm_cpu_get_pmu_counters(Object *obj, Visitor *v, const char *name,
 static bool pmu_can_be_changed(Object *obj, const char *name, Error **errp)
 {
     if (DEVICE(obj)->realized) {
-        error_setg(errp, "'%s' cannot be changed any more", name);
+        error_setg(errp, "'%s' can no longer be changed", name);
         return false;
     }
     return true;
