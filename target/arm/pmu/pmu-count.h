@@ -35,15 +35,21 @@ typedef enum ARMPmuException {
     PMU_EXCEPTIONS
 } ARMPmuException;
 
-/* The events of instructions */
-typedef enum ARMPmuInsnEvent {
-#define PMU_INSN_EVENT(number, name, plus, minus) PMU_INSN_##name,
-#define PMU_SLOT_EVENT(number, name) PMU_INSN_##name,
+/*
+ * The events of instructions, numbered by the offsets of members: the table has
+ * no commas for an enum.
+ */
+typedef struct ARMPmuInsnEvents {
+#define PMU_INSN_EVENT(number, name, plus, minus) uint8_t name;
+#define PMU_SLOT_EVENT(number, name) uint8_t name;
 #include "pmu-events.h.inc"
-    PMU_INSN_EVENTS
-} ARMPmuInsnEvent;
+} ARMPmuInsnEvents;
 
-#define PMU_INSN(name)  PMU_INSN_##name
+#define PMU_INSN(name)  offsetof(ARMPmuInsnEvents, name)
+#define PMU_INSN_EVENTS sizeof(ARMPmuInsnEvents)
+
+/* A PMU_INSN() */
+typedef unsigned ARMPmuInsnEvent;
 
 /*
  * A counter in use: it overflows when the count of @event reaches @at. Not

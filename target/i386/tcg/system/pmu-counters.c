@@ -1,9 +1,9 @@
 /*
  * PMU of Intel CPUs under TCG: counters, overflow, interrupts
  *
- * A counter is a pair: a value, and the total that its event had at the time of
- * this value. Nothing happens until somebody looks: x86_pmu_fold() adds what
- * the events have counted since. A counter that interrupts has a deadline, which
+ * A counter is a value, and the total that its event had when that value was
+ * current. Nothing happens until somebody looks: x86_pmu_fold() adds what the
+ * events have counted since. A counter that interrupts has a deadline, which
  * is a lower bound of how many of the accelerator's units can pass until it
  * overflows.
  *
