@@ -139,7 +139,7 @@ static void test_zero(void)
     for (char *at = text; (at = strstr(at, "x86_pmu_deadline")); at++) {
         deadlines++;
     }
-    /* Not after each of 1,600 branches; there is a trace, however. */
+    /* Not in each of 5,000 turns; there is a trace, however. */
     g_assert_nonnull(strstr(text, "x86_pmu_wrmsr"));
     g_assert_cmpuint(deadlines, <, 100);
 }

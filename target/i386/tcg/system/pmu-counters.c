@@ -158,41 +158,14 @@ static PMUConfig x86_pmu_config(CPUX86State *env, unsigned counter,
 }
 
 /*
- * What a counter with a filter has counted since it started, if its event has
- * come to @now, and there were @more cycles, in parts.
+ * What a counter has counted since it was brought up to date, if its event
+ * has come to @now, and there were @more cycles, in parts: all of it, and the
+ * fraction that is left in @rest.
  *
  * The filters are approximations (our decision, because there are no single
  * cycles): with CMASK the events come packed, CMASK in a cycle; INV counts the
  * other cycles; EDGE takes every second of these cycles to be the start of a
- * run.
- */
-static uint64_t x86_pmu_filtered(X86CPU *cpu, unsigned counter, uint64_t now,
-                                 uint64_t more)
-{
-    const PMUConfig *c = &cpu->pmu->config[counter];
-    const X86PMURun *run = &cpu->pmu->run[counter];
-    uint64_t n = now > run->event ? now - run->event : 0;
-    uint64_t cycles = x86_pmu_event_sum(cpu, x86_pmu_cycles, c->domains) +
-                      more - run->cycles;
-
-    n /= x86_pmu_event_parts(cpu, c->event);
-    cycles /= x86_pmu_event_parts(cpu, x86_pmu_cycles);
-    if (c->cmask) {
-        n = MIN(n / c->cmask, cycles);
-        if (c->inv) {
-            n = cycles - n;
-        }
-    }
-    if (c->edge) {
-        n = DIV_ROUND_UP(MIN(n, cycles), 2);
-    }
-    return n;
-}
-
-/*
- * What a counter has counted since it was brought up to date, if its event
- * has come to @now, and there were @more cycles, in parts: all of it, and the
- * fraction that is left in @rest.
+ * run. They look at all since the counter started.
  */
 static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
                               uint64_t more, uint64_t *rest)
@@ -200,7 +173,7 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
     const PMUConfig *c = &cpu->pmu->config[counter];
     const X86PMURun *run = &cpu->pmu->run[counter];
     unsigned parts = x86_pmu_event_parts(cpu, c->event);
-    uint64_t n;
+    uint64_t n, cycles;
 
     if (!c->cmask && !c->edge) {
         /*
@@ -212,7 +185,19 @@ static uint64_t x86_pmu_count(X86CPU *cpu, unsigned counter, uint64_t now,
         return n / parts;
     }
     *rest = 0;
-    n = x86_pmu_filtered(cpu, counter, now, more);
+    n = now > run->event ? (now - run->event) / parts : 0;
+    cycles = x86_pmu_event_sum(cpu, x86_pmu_cycles, c->domains) + more -
+             run->cycles;
+    cycles /= x86_pmu_event_parts(cpu, x86_pmu_cycles);
+    if (c->cmask) {
+        n = MIN(n / c->cmask, cycles);
+        if (c->inv) {
+            n = cycles - n;
+        }
+    }
+    if (c->edge) {
+        n = DIV_ROUND_UP(MIN(n, cycles), 2);
+    }
     /* An inverted count may have to catch up */
     return n > run->got ? n - run->got : 0;
 }
@@ -427,28 +412,28 @@ static int64_t x86_pmu_units_until(X86CPU *cpu, unsigned counter, uint64_t n)
     uint64_t now, have, want;
     int64_t units = 1;
 
-    if (c->cmask && c->inv) {
-        /* A cycle counts once at most, after the count has caught up. */
-        now = x86_pmu_event_sum(cpu, c->event, c->domains);
-        have = x86_pmu_filtered(cpu, counter, now, 0);
-        n += MAX(run->got, have) - have;
-        return x86_pmu_units_of(cpu, cycle * (n - 1));
-    }
     if (!c->cmask && !c->edge) {
         return x86_pmu_event_units(cpu, c->event, n, run->rest);
     }
-    /* So many cycles since the start, and as many times CMASK events */
+    parts = x86_pmu_event_parts(cpu, c->event);
+    now = x86_pmu_event_sum(cpu, c->event, c->domains);
+    have = now > run->event ? (now - run->event) / parts : 0;
+    /* So many cycles since the start, and as many times CMASK events... */
     want = run->got + n;
     if (c->edge) {
         want = 2 * want - 1;
+    }
+    if (c->cmask && c->inv) {
+        /* ...or besides those that the events fill, which are no fewer then */
+        want += have / c->cmask;
     }
     now = x86_pmu_event_sum(cpu, x86_pmu_cycles, c->domains) - run->cycles;
     if (want * cycle > now) {
         units = x86_pmu_units_of(cpu, want * cycle - now);
     }
-    now = x86_pmu_event_sum(cpu, c->event, c->domains);
-    parts = x86_pmu_event_parts(cpu, c->event);
-    have = now > run->event ? (now - run->event) / parts : 0;
+    if (c->cmask && c->inv) {
+        return units;
+    }
     want *= MAX(c->cmask, 1);
     if (want > have) {
         int64_t more = x86_pmu_event_units(cpu, c->event,
