@@ -58,11 +58,12 @@ class NotThere(ui.Fail):
 class Apt:
     """apt with its own lists, its own (empty) dpkg status and its own cache."""
 
-    def __init__(self, suite, arch, archive=None, trusted=False):
+    def __init__(self, suite, arch, archive=None, trusted=False, lacking=None):
         self.dir = ui.CACHE / 'apt' / f'{suite}-{arch}'
         self.debs = ui.CACHE / 'packages'
         self.suite, self.arch = suite, arch
         self.archive, self.trusted = archive, trusted
+        self.lacking = lacking      # what to do if the archive lacks a package
         self.env = dict(os.environ, APT_CONFIG=str(self.dir / 'apt.conf'), LC_ALL='C')
 
     def _configure(self):
@@ -177,7 +178,8 @@ class Apt:
         """The dependencies of a package whose names match."""
         found = re.findall(r'Depends: (\S+)', self._cache('depends', package))
         if not found:
-            raise Lacks(f'there is no package {package} in Debian {self.suite} ({self.arch})')
+            raise Lacks(f'there is no package {package} in Debian {self.suite} ({self.arch})',
+                        self.lacking)
         return [name for name in found if re.fullmatch(pattern, name)]
 
     def names(self, prefix):
@@ -194,7 +196,7 @@ class Apt:
             if all(have):
                 return have
             if re.search(NOT_LISTED, str(fail)):
-                raise Lacks(fail.args[0], log=fail.log)
+                raise Lacks(fail.args[0], self.lacking, fail.log)
             raise
 
     def _fetch(self, command, names, folder, what):

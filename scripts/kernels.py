@@ -52,10 +52,10 @@ class Kernel:
         path = self.folder / ORIGIN
         return path.read_text().split() if path.is_file() else None
 
-    def newer(self):
-        """What to do if the archive no longer has the other packages of this kernel."""
-        return f'if the archive has a newer kernel by now, remove {ui.show(self.folder)}, ' \
-               'which fetches that'
+    def apt(self, arch):
+        """The archive that this kernel of Debian is of, for its other packages."""
+        return debian.Apt(self.origin()[0], arch.debian, lacking='if the archive has a newer '
+                          f'kernel by now, remove {ui.show(self.folder)}, which fetches that')
 
 
 def folder(name, release='', flavour=''):
@@ -193,16 +193,13 @@ def wanted(opt):
 
 def symbols(kernel, arch):
     """The vmlinux with debug symbols of the very kernel of Debian that boots, for gdb."""
-    suite, release, version, _ = kernel.origin()
+    _, release, version, _ = kernel.origin()
     path = kernel.folder / f'vmlinux-{version}'
     with ui.lock(kernel.folder / 'symbols.lock', f'symbols of the {arch.name} kernel'):
         if not path.is_file():
             ui.need_room(kernel.folder, VMLINUX)
-            try:
-                [deb] = debian.Apt(suite, arch.debian).fetch_version(
-                    version, f'linux-image-{release}-dbg', what=f'symbols of kernel {release}')
-            except debian.Lacks as fail:
-                raise ui.Fail(str(fail), kernel.newer())
+            [deb] = kernel.apt(arch).fetch_version(
+                version, f'linux-image-{release}-dbg', what=f'symbols of kernel {release}')
             with ui.Step(f'unpack the symbols of kernel {release}'):
                 extract(deb, '*/boot/vmlinux-*', path)
     return path
@@ -214,10 +211,10 @@ def tree(kernel, arch):
     """The folder below which a kernel's modules are; fetches the package of Debian's."""
     if not kernel.origin():
         return kernel.folder
-    suite, release, version, package = kernel.origin()
+    _, release, version, package = kernel.origin()
     what = f'modules of kernel {release}'
-    return debian.once(kernel.folder / f'tree-{release}', what, lambda: debian.Apt(
-        suite, arch.debian).fetch_version(version, package, what=what))
+    return debian.once(kernel.folder / f'tree-{release}', what, lambda: kernel.apt(
+        arch).fetch_version(version, package, what=what))
 
 
 def module_name(path):

@@ -54,15 +54,12 @@ def headers(arch, kernel):
     sources = f'usr/src/linux-headers-{found}'
 
     def debs():
-        target, host = debian.Apt(suite, arch.debian), debian.Apt(suite, 'amd64')
+        target, host = kernel.apt(arch), debian.Apt(suite, 'amd64')
         libraries = debian.Apt(suite.removesuffix('-backports'), 'amd64')
         package = f'linux-headers-{found}'
-        try:
-            [common] = target.dependencies(package, 'linux-headers-.*-common.*')
-            [kbuild] = target.dependencies(package, 'linux-kbuild-.*')
-            debs = target.fetch_version(version, package, common, what=f'headers of kernel {found}')
-        except debian.Lacks as fail:
-            raise ui.Fail(str(fail), kernel.newer())
+        [common] = target.dependencies(package, 'linux-headers-.*-common.*')
+        [kbuild] = target.dependencies(package, 'linux-kbuild-.*')
+        debs = target.fetch_version(version, package, common, what=f'headers of kernel {found}')
         what = 'programs that build kernel modules'
         debs += host.fetch(kbuild, what=what)
         needs = libraries.closure(*host.dependencies(kbuild, '(lib|zlib).*'))

@@ -234,8 +234,9 @@ class Archive:
                'linux-kbuild-6.12': ('libelf1', 'zlib1g', 'python3')}
     asked, gone = [], None
 
-    def __init__(self, *names):
+    def __init__(self, *names, lacking=None):
         self.asked.append(names)
+        self.hint = lacking if self.gone is debian.Lacks else None
 
     def dependencies(self, package, pattern):
         return [name for name in self.depends[package] if re.fullmatch(pattern, name)]
@@ -248,7 +249,7 @@ class Archive:
 
     def fetch_version(self, version, *names, what):
         if self.gone:
-            raise self.gone('404')
+            raise self.gone('404', self.hint)
         return [f'{name}={version}' for name in names]
 
 
