@@ -29,13 +29,12 @@ STEP = 10 ** 10         # nanoseconds of virtual time in which they do
 
 def arm():
     """(title, reference, what is compared with it)"""
-    def config(name, *args, cpu=ARM, machine='virt,pmcu=on', **more):
-        return Config(name, *args, arch='arm', cpu=cpu, machine=machine, **more)
-
-    yield ('Boot', config(STOCK.name, 'stock', cpu='max', machine='virt'),
+    config = functools.partial(Config, arch='arm', cpu=ARM, machine='virt,pmcu=on')
+    stock = functools.partial(config, STOCK.name, 'stock', cpu='max', machine='virt')
+    yield ('Boot', stock(),
            (config('pmcu=off', cpu='max', machine='virt,pmcu=off', target=1.01),
             config('pmcu=on', cpu='max', target=1.01)))
-    yield ('Work', config(STOCK.name, 'stock', cpu='max', machine='virt', work=True),
+    yield ('Work', stock(work=True),
            (config('idle', work=True, target=1.005),
             config('instructions', work=True, command='perf stat -a -e r8'),
             config('eight-events', work=True, command=f'perf stat -a -e {EIGHT}', target=1.05),
