@@ -224,15 +224,14 @@ def started(opt, interactive=False, **kw):
         stack.enter_context(given.running())
         cmd += ['-chardev', f'socket,id=pmu-monitor,server=on,wait=off,fd={listener.fileno()}',
                 '-mon', 'chardev=pmu-monitor,mode=control']
-        if interactive:                 # -nographic has no Ctrl-A if there is another monitor
-            cmd += ['-serial', 'mon:stdio']
-        log.write(f'$ {shlex.join(cmd)}\n')
         if interactive:                 # Ctrl-C belongs to the guest
+            cmd += ['-serial', 'mon:stdio']  # -nographic has no Ctrl-A if there is another monitor
             stack.callback(signal.signal, signal.SIGINT,
                            signal.signal(signal.SIGINT, signal.SIG_IGN))
             if sys.stdin.isatty():      # whose modes a QEMU that crashes does not restore
                 stack.callback(termios.tcsetattr, 0, termios.TCSANOW, termios.tcgetattr(0))
                 stack.callback(os.set_blocking, 0, True)
+        log.write(f'$ {shlex.join(cmd)}\n')
         with ui.held():
             # The kernel ends it if we are killed.
             child = stack.enter_context(subprocess.Popen(
