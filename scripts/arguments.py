@@ -197,9 +197,8 @@ def add(sub, group, section, key, text):
             kw['action'] = NotEmpty
         elif not dashes and marked != name:
             kw['nargs'] = marked[-1]
-    where = f'{section} {name}'
-    (group if name in EXCLUSIVE.get(section, ()) else sub).add_argument(
-        name, **{**kw, **MORE.get(where, {})})
+    where = group if name in EXCLUSIVE.get(section, ()) else sub
+    where.add_argument(name, **{**kw, **MORE.get(f'{section} {name}', {})})
 
 
 def parser():
