@@ -6,13 +6,11 @@ The build has clang's libFuzzer, and its sanitizers for addresses and undefined 
 An input that ends QEMU becomes a list of qtest commands, from which a regression test is made.
 """
 
-import concurrent.futures
 import contextlib
 import os
 import re
 import shutil
 import subprocess
-import threading
 import typing
 
 import qemu
@@ -75,34 +73,34 @@ def findings(folder):
     return sorted(path for path in folder.iterdir() if FOUND.fullmatch(path.name))
 
 
-def fuzz(name, seconds, children, ended):
-    """Fuzz one target for so long; returns its Result.
-
-    `children` gets the process. A process that is started after `ended` was set is killed at once.
-    """
+def start(name, seconds, stack):
+    """Start to fuzz a target for so long; returns the process, which `stack` ends."""
     target, folder = TARGETS[name], WORK / name
-    corpus, log = folder / 'corpus', ui.LOGS / f'fuzz-{name}.log'
+    corpus = folder / 'corpus'
     corpus.mkdir(parents=True, exist_ok=True)
     for old in findings(folder):
         old.unlink()
     if (SEEDS / f'{name}.tar.xz').exists():
         shutil.unpack_archive(SEEDS / f'{name}.tar.xz', corpus)
-    with open(log, 'wb') as out:
-        child = subprocess.Popen(command(target, f'-max_total_time={seconds}', '-timeout=60',
-                                         f'-max_len={4096 if target.args else 1 << 18}',
-                                         '-rss_limit_mb=8192', f'-artifact_prefix={folder}/',
-                                         corpus),
-                                 stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                 env=environment(target), cwd=qemu.folder(KIND))
-        children.append(child)
-        if ended.is_set():              # cmd_fuzz() may have missed the process in the list
-            child.kill()
-        child.wait()
-    result = read(log.read_text(errors='replace'), tree.overlay_files(), findings(folder))
+    with open(ui.LOGS / f'fuzz-{name}.log', 'wb') as out, ui.held():
+        child = stack.enter_context(subprocess.Popen(
+            command(target, f'-max_total_time={seconds}', '-timeout=60',
+                    f'-max_len={4096 if target.args else 1 << 18}', '-rss_limit_mb=8192',
+                    f'-artifact_prefix={folder}/', corpus),
+            stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment(target),
+            cwd=qemu.folder(KIND)))
+        stack.callback(child.kill)
+    return child
+
+
+def result(name):
+    """The Result of a target whose process has ended."""
+    log = ui.LOGS / f'fuzz-{name}.log'
+    found = read(log.read_text(errors='replace'), tree.overlay_files(), findings(WORK / name))
     # libFuzzer counts inputs only after it has read the corpus, where one may crash.
-    if not result.inputs and not result.crashes:
+    if not found.inputs and not found.crashes:
         raise ui.Fail(f'{name}: the fuzzer did not start', 'see its output', log)
-    return result
+    return found
 
 
 def again(name, crash):
@@ -143,26 +141,21 @@ def cmd_fuzz(opt):
 def run(names, opt):
     """Fuzz targets side by side; returns an exit status: 1 if something was found."""
     ui.LOGS.mkdir(parents=True, exist_ok=True)
-    with ui.Step(f'fuzz {", ".join(names)}, {opt.time} s each'), \
-            concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        children, ended = [], threading.Event()
-        try:
-            results = dict(zip(names, pool.map(
-                lambda name: fuzz(name, opt.time, children, ended), names)))
-        except (KeyboardInterrupt, SystemExit):
-            ended.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in children:
-                child.kill()
-            raise
-    for name, result in results.items():
-        print(f'{name}: {result.inputs} inputs, {result.covered} edges covered, {result.kept} '
-              f'inputs kept, {len(result.crashes)} crashes, {len(result.undefined)} cases of '
+    cpus = os.cpu_count()
+    with ui.Step(f'fuzz {", ".join(names)}, {opt.time} s each'):
+        for n in range(0, len(names), cpus):
+            with contextlib.ExitStack() as stack:
+                for child in [start(name, opt.time, stack) for name in names[n:n + cpus]]:
+                    child.wait()
+    results = {name: result(name) for name in names}
+    for name, found in results.items():
+        print(f'{name}: {found.inputs} inputs, {found.covered} edges covered, {found.kept} '
+              f'inputs kept, {len(found.crashes)} crashes, {len(found.undefined)} cases of '
               'undefined behaviour')
-        for message in result.undefined:
+        for message in found.undefined:
             print(f'  {message}')
-        for crash in result.crashes:
+        for crash in found.crashes:
             print(f'  {ui.show(crash)}; to see it again:\n  {again(name, crash)}')
         if opt.keep:
             keep(name)
-    return 1 if any(result.crashes or result.undefined for result in results.values()) else 0
+    return 1 if any(found.crashes or found.undefined for found in results.values()) else 0

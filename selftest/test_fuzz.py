@@ -2,7 +2,6 @@
 """`pmu fuzz`: what is made of the fuzzer's output."""
 
 import argparse
-import concurrent.futures
 import contextlib
 import io
 import os
@@ -18,7 +17,7 @@ import fuzz
 import qemu
 import tree
 import ui
-from fixtures import Project, one_line, wait_for
+from fixtures import Project, one_line
 
 LOG = """\
 #2\tINITED cov: 100 ft: 101 corp: 1/1b exec/s: 0 rss: 90Mb
@@ -128,40 +127,37 @@ class Runs(unittest.TestCase):
 
     def test_ended(self):
         """Ctrl-C and SIGTERM end the fuzzers, too, also those that are just being started"""
-        marks = [self.folder / f'{name}.pid' for name in ('pmcu', 'pnor')]
-        (self.folder / 'fuzzer').write_text(
-            '#!/bin/sh\nfor arg; do case $arg in -artifact_prefix=*) name=${arg%/}; esac; done\n'
-            f'echo $$ > {self.folder}/part.$$; mv {self.folder}/part.$$ '
-            f'{self.folder}/${{name##*/}}.pid; exec sleep 200\n')
-        children, waited, ending = [], threading.Event(), threading.Event()
-        popen, shutdown = subprocess.Popen, concurrent.futures.ThreadPoolExecutor.shutdown
+        (self.folder / 'fuzzer').write_text('#!/bin/sh\nexec sleep 200\n')
+        popen = subprocess.Popen
+        for delay in 0, 0.1:                # while the second one is being started, and after that
+            children = []
 
-        def start(*args, **kw):             # does not return before the end has begun
-            child = popen(*args, **kw)
-            children.append(child)
-            ending.wait(60)
-            return child
+            def start(*args, children=children, delay=delay, **kw):
+                children.append(popen(*args, **kw))
+                if len(children) == 2:
+                    timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+                    timer.start()
+                    if not delay:
+                        timer.join()
+                return children[-1]
 
-        def end(*args, **kw):
-            shutdown(*args, **kw)
-            ending.set()
+            with mock.patch('os.cpu_count', lambda: 2), mock.patch('subprocess.Popen', start), \
+                    self.assertRaises(KeyboardInterrupt):
+                self.run_fuzzer('pmcu', 'pnor', 'catalog')
+            self.assertEqual([child.wait(60) for child in children], [-signal.SIGKILL] * 2)
 
-        def interrupt():
-            try:
-                wait_for(lambda: all(mark.exists() for mark in marks), 'the fuzzers')
-            finally:                # without them, the test would wait for their 200 s
-                if not waited.is_set():
-                    os.kill(os.getpid(), signal.SIGINT)
+    def test_turns(self):
+        """no more are started at a time than there are CPUs, and all come to their turn"""
+        running = []
 
-        with mock.patch('os.cpu_count', lambda: 2), mock.patch('subprocess.Popen', start), \
-                mock.patch('concurrent.futures.ThreadPoolExecutor.shutdown', end), \
-                self.assertRaises(KeyboardInterrupt):
-            threading.Thread(target=interrupt).start()
-            try:
-                self.run_fuzzer('pmcu', 'pnor')
-            finally:
-                waited.set()
-        self.assertEqual([child.wait(60) for child in children], [-signal.SIGKILL] * 2)
+        def start(name, *_):
+            running.append(name)
+            return mock.Mock(wait=lambda: running.append('wait'))
+
+        with mock.patch('os.cpu_count', lambda: 2), mock.patch('fuzz.start', start), \
+                mock.patch('fuzz.result', lambda _: fuzz.Result(inputs=1)):
+            self.assertEqual(self.run_fuzzer('pmcu', 'pnor', 'catalog')[0], 0)
+        self.assertEqual(running, ['pmcu', 'pnor', 'wait', 'wait', 'catalog', 'wait'])
 
     def test_again(self):
         """a crash is printed with a command that does the same, for a device with qtest's commands"""
