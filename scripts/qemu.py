@@ -173,11 +173,6 @@ def configure(kind):
     ui.write(stamp, '\n'.join(options))
 
 
-def cases(listing):
-    """The paths of a test's cases, from what its option -l prints: on Debian 13, as comments."""
-    return re.findall(r'(?m)^(?:# )?(/\S+)$', listing)
-
-
 def link_firmware(kind):
     """Let a build find the firmware, as if both were installed."""
     link = folder(kind) / 'qemu-bundle' / PREFIX / 'share' / 'qemu-firmware'

@@ -154,6 +154,11 @@ class Project:
         return self.run('scripts/pmu.py', *args, **kw)
 
 
+def cases(listing):
+    """The paths of a qtest's cases, from what its option -l prints: on Debian 13, as comments."""
+    return re.findall(r'(?m)^(?:# )?(/\S+)$', listing)
+
+
 def one_line(test, done, status=1, *texts):
     """Assert that a command failed with one error line that has these texts."""
     test.assertEqual(done.returncode, status, done.stderr)

@@ -18,6 +18,7 @@ import threading
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'scripts'))
 import boot             # noqa: E402
 import qemu             # noqa: E402
+from fixtures import cases   # noqa: E402
 
 target, name, *text = sys.argv[1:]
 kind = os.environ.get('QEMU_PMU_KIND', 'qemu')
@@ -33,7 +34,7 @@ os.environ.update({**qemu.HEAP, **os.environ, 'QTEST_QEMU_BINARY': str(emulator)
                    'QTEST_QEMU_IMG': str(qemu.binary('qemu-img', kind)),
                    'MALLOC_PERTURB_': str(random.randint(1, 255))})
 os.chdir(qemu.folder(kind))
-paths = qemu.cases(subprocess.run([test, '-l'], capture_output=True, text=True, check=True).stdout)
+paths = cases(subprocess.run([test, '-l'], capture_output=True, text=True, check=True).stdout)
 if not paths and 'no-tcg' in kind:
     print('1..0 # SKIP it needs TCG')
     sys.exit()

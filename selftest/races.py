@@ -18,6 +18,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / 'scripts'))
 import configurations   # noqa: E402
+import fixtures         # noqa: E402
 import qemu             # noqa: E402
 import tree             # noqa: E402
 import ui               # noqa: E402
@@ -84,8 +85,8 @@ def run(target, test, words, logs):
     if test.startswith('test_'):
         command = [sys.executable, '-B', HERE / 'tap.py', test]
     else:
-        paths = qemu.cases(subprocess.run([program, '-l'], capture_output=True, text=True,
-                                          check=True, env=env, cwd=folder).stdout)
+        paths = fixtures.cases(subprocess.run([program, '-l'], capture_output=True, text=True,
+                                              check=True, env=env, cwd=folder).stdout)
         command = [program, '--tap', '-k',
                    *(word for path in cases_without(test, paths, words) for word in ('-s', path))]
     for old in logs.glob(f'{test}.{target}.*'):

@@ -26,6 +26,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'scripts'))
 import configurations   # noqa: E402
+import fixtures         # noqa: E402
 import qemu             # noqa: E402
 import ui               # noqa: E402
 from qemu import Kind   # noqa: E402
@@ -184,7 +185,7 @@ def acpi(kind, _, __):
             file.truncate(64 << 20)
     for target in OPTIONS:
         found[target] = {}
-        names = [case for case in qemu.cases(tests_with_options(
+        names = [case for case in fixtures.cases(tests_with_options(
             kind, 'bios-tables-test', target, '-l')[0]) if case.startswith(f'/{target}/')]
         for case in names:
             with tempfile.TemporaryDirectory() as scratch:
