@@ -64,9 +64,6 @@ class Run(typing.NamedTuple):
     counts: dict = {}           # what withpmu counted
     work: float = 0             # seconds of the vCPU's thread for the work
 
-    def rate(self, what):
-        return self.counts[what] / self.work
-
 
 STOCK = Config('stock QEMU', 'stock', '')
 
@@ -201,8 +198,7 @@ def pairs(*configs):
         found = {(which, n): pool.submit(measure, which, cmd, mine, *on)
                  for which, n, cmd, mine, on in jobs}
         try:
-            return [tuple(found[which, n].result() for which in configs)
-                    for n in range(len(cpus))]
+            return [tuple(found[which, n].result() for which in configs) for n in range(len(cpus))]
         finally:                    # one has failed, or somebody interrupts
             pool.shutdown(wait=False, cancel_futures=True)
             while not all(job.done() for job in found.values()):
@@ -255,7 +251,7 @@ def table(results, wanted):
 
 def rates(results, what):
     """{name: median a second of the vCPU's time} of configurations that counted this."""
-    return {name: statistics.median(mine.rate(what) for mine, *_ in found)
+    return {name: statistics.median(mine.counts[what] / mine.work for mine, *_ in found)
             for name, found in results.items() if found and what in found[0][0].counts}
 
 
@@ -292,8 +288,7 @@ def compare(rounds, title, reference, wanted):
     results, durations = {config.name: [] for config in wanted}, {}
     period = None
     others = {config.name: config for config in wanted}
-    turns = [config for config in wanted if config.name not in
-             {config.above for config in wanted}]
+    turns = [config for config in wanted if config.name not in {other.above for other in wanted}]
     try:
         with ui.Step(f'benchmark {title}') as step:
             for done, config in enumerate(turns * rounds):

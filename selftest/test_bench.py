@@ -407,7 +407,6 @@ class Run(unittest.TestCase):
         """what is measured is the child's own time in user space, or its thread's at work"""
         whole = self.measure('@@work\nwithpmu: 12 cycles\nwithpmu: 3 slots\n@@pmu-exit 1234 0\n')
         self.assertEqual(whole.counts, {'cycles': 12, 'slots': 3})
-        self.assertAlmostEqual(whole.rate('cycles') * whole.work, 12)
         work = self.measure('@@pmu-exit 1234 0\n@@work\n',
                             bench.Config('x', arch='power', work=True, machine='powernv9'))
         self.assertEqual(work.seconds, work.threads)
