@@ -41,7 +41,7 @@ class Guest:
         return self.cmd('qom-get', path=path, property=name)
 
     def properties(self, path):
-        return {p['name']: p.get('description', '') for p in self.cmd('qom-list', path=path)}
+        return {p['name'] for p in self.cmd('qom-list', path=path)}
 
     def objects(self):
         """{path: number} of all PMUs, and of CPUs that have properties to set."""
