@@ -25,6 +25,7 @@ ORIGIN = 'kernel.from'      # beside a kernel of Debian: suite, release, version
 class Arch:
     name: str           # on our command line
     debian: str         # Debian's name
+    kbuild: str         # the kernel's name
     kernel: str         # meta package of the kernel
     triplet: str        # cross compiler prefix
     magic: tuple        # (pattern, name): how to recognise a kernel image
@@ -33,11 +34,11 @@ class Arch:
 
 
 ARCHES = {a.name: a for a in (
-    Arch('arm', 'arm64', 'linux-image-cloud-arm64', 'aarch64-linux-gnu',
+    Arch('arm', 'arm64', 'arm64', 'linux-image-cloud-arm64', 'aarch64-linux-gnu',
          ((rb'.{56}ARM\x64', 'arm64 Image'), (rb'MZ..zimg', 'EFI zboot image')), (183, 40)),
-    Arch('power', 'ppc64el', 'linux-image-powerpc64le', 'powerpc64le-linux-gnu',
+    Arch('power', 'ppc64el', 'powerpc', 'linux-image-powerpc64le', 'powerpc64le-linux-gnu',
          ((rb'\x7fELF\x02\x01.{12}\x15\0', 'little-endian ppc64 ELF'),), (21,), most=128 << 20),
-    Arch('x86', 'amd64', 'linux-image-cloud-amd64', 'x86_64-linux-gnu',
+    Arch('x86', 'amd64', 'x86', 'linux-image-cloud-amd64', 'x86_64-linux-gnu',
          ((rb'.{514}HdrS', 'bzImage'), (rb'\x7fELF\x02\x01.{12}\x3e\0', 'x86-64 ELF')), (62, 3)),
 )}
 

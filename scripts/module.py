@@ -18,8 +18,6 @@ import ui
 from graph import graph
 
 DRIVERS = guest.SOURCES / 'drivers'
-# Debian's name of an architecture: the kernel's name
-KBUILD = {'arm64': 'arm64', 'amd64': 'x86', 'ppc64el': 'powerpc'}
 # What the kernel was built with and the host may lack: options of its compiler, which is newer,
 # and pahole, which describes the module's types for BPF. A module works without them.
 WITHOUT = ('CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT=', 'CONFIG_DEBUG_INFO_BTF_MODULES=')
@@ -128,7 +126,7 @@ def build(name, source, kernel=None):
         copy_sources(source, scratch, where)
         with ui.Step(f'build the module {source.name} for the {name} guest'):
             try:
-                ui.run(['make', '-C', where, f'M={scratch}', f'ARCH={KBUILD[arch.debian]}',
+                ui.run(['make', '-C', where, f'M={scratch}', f'ARCH={arch.kbuild}',
                         f'CROSS_COMPILE={arch.triplet}-', f'CC={arch.triplet}-gcc', *WITHOUT,
                         *['CONFIG_FUNCTION_TRACER='] * broken, 'modules'], log.name, env=env)
             except ui.Fail as fail:

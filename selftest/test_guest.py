@@ -260,7 +260,7 @@ class Initrd(Temporary):
         write(self.top, {'guest/x/root/usr/bin/busybox': b'b', 'guest/x/root/usr/bin/perf': b'p',
                          'guest/x/kernel': b'k'})
         write(self.top, {'guest/x/kernel.from': 'trixie 6.12 1 linux-image-6.12'})
-        arch = kernels.Arch('x', 'x', 'kernel', 'x', ())
+        arch = kernels.Arch('x', 'x', 'x', 'kernel', 'x', ())
         with mock.patch.multiple(ui, BUILD=self.top, LOGS=self.top / 'logs'), \
                 mock.patch.dict(guest.ARCHES, x=arch), \
                 mock.patch('guest.libraries', lambda arch: {}), \
@@ -311,7 +311,7 @@ class Initrd(Temporary):
         self.assertEqual({name: arch.most for name, arch in kernels.ARCHES.items()},
                          {'arm': 0, 'power': 128 << 20, 'x86': 0})
         for most, compressed in (0, False), (3000, False), (2999, True):
-            arch = kernels.Arch('x', 'x', 'kernel', 'x', (), most=most)
+            arch = kernels.Arch('x', 'x', 'x', 'kernel', 'x', (), most=most)
             with mock.patch.dict(guest.ARCHES, x=arch):
                 for n in range(8):
                     first = bytes(1980) + os.urandom(20 - n) + bytes(n)
