@@ -109,21 +109,17 @@ def add_program(archive, root, name, ours):
     """
     found = {path.name: path.resolve() for path in root.rglob('*.so*') if path.is_file()} | ours
     archive.add(f'/usr/bin/{name}', (root / 'usr/bin' / name).read_bytes(), 0o755)
-    interpreter, todo = elf_needs(root / 'usr/bin' / name)
-    done = set()
+    interpreter, needs = elf_needs(root / 'usr/bin' / name)
     if interpreter:
-        todo.append(os.path.basename(interpreter))
+        needs.append(os.path.basename(interpreter))
         if os.path.dirname(interpreter) != '/lib':      # which is where it is
             archive.link(interpreter, f'/usr/lib/{os.path.basename(interpreter)}')
-    while todo:
-        soname = todo.pop()
-        if soname in done:
-            continue
-        done.add(soname)
+    needs = list(dict.fromkeys(needs))
+    for soname in needs:                # it grows
         if soname not in found:
             raise ui.Fail(f'{name} needs {soname}, which no fetched package has')
         archive.add(f'/usr/lib/{soname}', found[soname].read_bytes(), 0o755)
-        todo += elf_needs(found[soname])[1]
+        needs += [other for other in elf_needs(found[soname])[1] if other not in needs]
 
 
 def compiled(arch, name, *args):
