@@ -102,10 +102,9 @@ def posts(machine):
     cmd = [qemu.binary('qemu-system-ppc64'), '-M', f'{machine},imc=on', '-m', '2G',
            '-smp', f'{4 * CORES},cores={CORES},threads=4', '-accel', 'qtest', '-qtest', 'stdio',
            '-qtest-log', 'none', '-display', 'none', '-serial', 'null', '-monitor', 'none']
-    with subprocess.Popen(['setpriv', '--pdeathsig', 'KILL', *cmd], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child, \
-            contextlib.ExitStack() as stack:
-        stack.callback(child.kill)      # QEMU does not end when its standard input is closed
+    with contextlib.ExitStack() as stack:       # QEMU does not end when its input is closed
+        child = ui.start(stack, ['setpriv', '--pdeathsig', 'KILL', *cmd], stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
         def ask(line):
             print(line, file=child.stdin, flush=True)

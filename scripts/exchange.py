@@ -163,12 +163,11 @@ class Exchange:
             for n, source in enumerate(self.opt.shares.values() if self.fds else ()):
                 log = stack.enter_context(
                     open(ui.LOGS / f'virtiofsd-{self.opt.guest}-{n}.log', 'w'))
-                child = stack.enter_context(subprocess.Popen(
-                    ['setpriv', '--pdeathsig', 'TERM', virtiofsd(), '--socket-path',
-                     self.socket_path(n), '--shared-dir', source, '--sandbox', 'none'],
-                    pass_fds=self.fds, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    start_new_session=True))
-                stack.callback(ui.stop, child)
+                child = ui.start(
+                    stack, ['setpriv', '--pdeathsig', 'TERM', virtiofsd(), '--socket-path',
+                            self.socket_path(n), '--shared-dir', source, '--sandbox', 'none'],
+                    ui.stop, pass_fds=self.fds, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                    start_new_session=True)
                 self.servers.append((source, child, log.name))
                 deadline = time.monotonic() + 30
                 while not os.path.exists(self.socket_path(n)):

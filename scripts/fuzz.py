@@ -82,15 +82,12 @@ def start(name, seconds, stack):
         old.unlink()
     if (SEEDS / f'{name}.tar.xz').exists():
         shutil.unpack_archive(SEEDS / f'{name}.tar.xz', corpus)
-    with open(ui.LOGS / f'fuzz-{name}.log', 'wb') as out, ui.held():
-        child = stack.enter_context(subprocess.Popen(
-            command(target, f'-max_total_time={seconds}', '-timeout=60',
-                    f'-max_len={4096 if target.args else 1 << 18}', '-rss_limit_mb=8192',
-                    f'-artifact_prefix={folder}/', corpus),
+    with open(ui.LOGS / f'fuzz-{name}.log', 'wb') as out:
+        return ui.start(stack, command(
+            target, f'-max_total_time={seconds}', '-timeout=60', '-rss_limit_mb=8192',
+            f'-max_len={4096 if target.args else 1 << 18}', f'-artifact_prefix={folder}/', corpus),
             stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment(target),
-            cwd=qemu.folder(KIND)))
-        stack.callback(child.kill)
-    return child
+            cwd=qemu.folder(KIND))
 
 
 def result(name):

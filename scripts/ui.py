@@ -145,12 +145,9 @@ def run(cmd, log=None, what=None, hint=None, on_line=None, **kw):
             contextlib.ExitStack() as stack:
         print('$', shlex.join(cmd), file=out)
         try:
-            with held():
-                child = stack.enter_context(subprocess.Popen(
-                    cmd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT, text=True, errors='replace',
-                    start_new_session=True, **kw))
-                stack.callback(stop, child)
+            child = start(stack, cmd, stop, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors='replace',
+                          start_new_session=True, **kw)
         except FileNotFoundError:
             raise Fail(f'{cmd[0]} is not installed', "'./pmu doctor' says what to install")
         for line in child.stdout:
@@ -172,13 +169,9 @@ def output(cmd, **kw):
 def call(cmd, **kw):
     """Run a command that shows its own progress; returns its exit status."""
     with contextlib.ExitStack() as stack:
-        with held():
-            # Not only a group: that would be stopped as it writes to a terminal with "tostop".
-            child = subprocess.Popen(cmd, start_new_session=True, **kw)
-            stack.callback(child.wait)
-            # ninja leaves signals for jobs of its console to who sends them to the whole group.
-            stack.callback(stop, child)
-        return child.wait()
+        # Not only a group: that would be stopped as it writes to a terminal with "tostop". ninja
+        # leaves signals for jobs of its console to who sends them to the whole group.
+        return start(stack, cmd, stop, start_new_session=True, **kw).wait()
 
 
 def exit_status(what, status, log=None):
@@ -211,6 +204,16 @@ def held():
             signal.signal(number, handler)
         for number in found:
             signal.raise_signal(number)
+
+
+def start(stack, cmd, end=lambda child: child.kill(), **kw):
+    """Start a child, which end() ends when `stack` does, also if a signal comes meanwhile."""
+    with held():
+        child = subprocess.Popen(cmd, **kw)
+        stack.callback(child.wait)      # for what Popen waits only a moment after Ctrl-C
+        stack.enter_context(child)
+        stack.callback(end, child)
+    return child
 
 
 def stop(child):

@@ -149,6 +149,20 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             self.assertFalse(pathlib.Path('/proc', pid.read_text().strip()).exists())
             pid.unlink()
 
+    def test_waited_for(self):
+        """after Ctrl-C, too, pmu waits for a command that has something to tidy up"""
+        for name in 'run', 'call':
+            begun, ended = self.top / f'{name}-begun', self.top / f'{name}-ended'
+            command = ['sh', '-c', 'exec 2> /dev/null\n'       # which may be closed by then
+                       f'trap "sleep 1; : > {ended}; exit" TERM; : > {begun}\n'
+                       'while :; do sleep 0.1; done']
+            with self.start(f'ui.{name}({command})') as child:
+                wait_for(begun.exists, 'process')
+                child.send_signal(signal.SIGINT)
+                done = finish(child)
+            self.assertEqual(done.returncode, 130, done.stderr)
+            self.assertTrue(ended.exists(), name)
+
     def test_nohup(self):
         """SIGHUP stays ignored if it was at the start, as below nohup"""
         before = signal.signal(signal.SIGHUP, signal.SIG_IGN)           # which the child inherits
