@@ -12,16 +12,15 @@ the periods of a clock that the guest was away. Only round trips between two vCP
 CPUs, and so run one after another.
 """
 
-import concurrent.futures
 import contextlib
 import dataclasses
 import os
 import pathlib
 import re
+import select
 import signal
 import statistics
 import subprocess
-import threading
 import time
 import typing
 
@@ -68,38 +67,7 @@ class Run(typing.NamedTuple):
 STOCK = Config('stock QEMU', 'stock', '')
 
 
-class Turns:
-    """Guests on one CPU, of which one runs and the others are stopped."""
-
-    def __init__(self):
-        self.guests, self.lock = [], threading.Lock()
-
-    def add(self, child):
-        with self.lock:
-            self.guests.append(child)
-
-    def remove(self, child):
-        """It ends: let it do so, and wait."""
-        with self.lock:
-            self.guests.remove(child)
-            os.kill(child.pid, signal.SIGCONT)
-
-    def give(self, done):
-        """Let them take turns until this event."""
-        while not done.is_set():
-            with self.lock:
-                self.guests[:] = self.guests[1:] + self.guests[:1]
-                for n, child in enumerate(self.guests):
-                    os.kill(child.pid, signal.SIGSTOP if n else signal.SIGCONT)
-            done.wait(TURN)
-
-    def kill(self):
-        with self.lock:
-            for child in self.guests:
-                os.kill(child.pid, signal.SIGKILL)
-
-
-def select(wanted, only):
+def chosen(wanted, only):
     """The configurations named in `only`, and the rows that these need; all if it is empty."""
     names = {*only}.union(*(config.needs for config in wanted if config.name in only))
     return [config for config in wanted if not only or config.name in names]
@@ -137,74 +105,94 @@ def running(pid):
     return max(threads), sum(threads)
 
 
-def measure(config, cmd, turns, *cpus):
-    """One Run on these CPUs, which others use in turn."""
-    log = ui.LOGS / f'bench-{config.name}-{cpus[0]}.log'       # others may fail at the same time
-    output, marks = [], {}
-    # If we are killed, none is left, and none stopped
-    with subprocess.Popen(['setpriv', '--pdeathsig', 'KILL', 'taskset', '-c',
-                           ','.join(map(str, cpus)), *cmd],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT) as child:
-        limit = threading.Timer(LIMIT, os.kill, (child.pid, signal.SIGKILL))
-        limit.start()
-        turns.add(child)
-        for line in child.stdout:
-            output.append(line)
-            # perf prints its command line, with both of them.
-            if mark := re.fullmatch(rb'@@(work|done)\s+', line):
-                marks[mark[1]] = running(child.pid)
-        limit.cancel()
-        turns.remove(child)
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-    output = b''.join(output)
-    counts = {what.decode(): int(n) for n, what in re.findall(rb'withpmu: (\d+) (\S+)', output)}
-    trip = re.search(rb'ipi: (\d+) ns', output)
-    marked = config.work or config.arch == 'x86'
-    if child.returncode or not re.search(rb'@@pmu-exit \S+ 0\s', output) or 0 in counts.values() or \
-            bool(counts) != config.command.startswith('withpmu') or len(marks) != 2 * marked or \
-            bool(trip) != config.trips:
-        ui.write(log, output)
-        raise ui.Fail(f'{config.name}: the guest did not do its work', 'see its console', log)
-    if trip:
-        return Run(int(trip[1]) / 1e9)
-    work, threads = (done - start for start, done in zip(marks[b'work'], marks[b'done'])) \
-        if marked else (0, 0)
-    return Run(work, threads) if config.work else Run(usage.ru_utime, counts=counts, work=work)
+class Guest:
+    """A guest that is measured, and what it has printed."""
+
+    def __init__(self, stack, config, cmd, cpus):
+        self.config, self.cpus, self.output, self.marks = config, cpus, b'', {}
+        # If we are killed, none is left, and none stopped
+        self.child = ui.start(stack, ['setpriv', '--pdeathsig', 'KILL', 'taskset', '-c',
+                                      ','.join(map(str, cpus)), *cmd], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def fileno(self):
+        return self.child.stdout.fileno()
+
+    def read(self):
+        """Take what it prints; False at the end."""
+        data, start = os.read(self.fileno(), 65536), self.output.rfind(b'\n') + 1
+        self.output += data
+        # perf prints its command line, with both of them.
+        for mark in re.findall(rb'(?m)^@@(work|done)\s*?\n', self.output[start:]):
+            self.marks[mark] = running(self.child.pid)
+        return bool(data)
+
+    def check(self, status=0):
+        """Fail if it has not done its work."""
+        config, output = self.config, self.output
+        self.counts = {what.decode(): int(n) for n, what in
+                       re.findall(rb'withpmu: (\d+) (\S+)', output)}
+        self.trip = re.search(rb'ipi: (\d+) ns', output)
+        marked = config.work or config.arch == 'x86'
+        if status or not re.search(rb'@@pmu-exit \S+ 0\s', output) or 0 in self.counts.values() or \
+                bool(self.counts) != config.command.startswith('withpmu') or \
+                len(self.marks) != 2 * marked or bool(self.trip) != config.trips:
+            log = ui.LOGS / f'bench-{config.name}.log'
+            ui.write(log, output)
+            raise ui.Fail(f'{config.name}: the guest did not do its work', 'see its console', log)
+
+    def run(self):
+        """Its Run, when it has ended."""
+        _, status, usage = os.wait4(self.child.pid, 0)
+        self.child.returncode = os.waitstatus_to_exitcode(status)
+        self.check(status)
+        if self.trip:
+            return Run(int(self.trip[1]) / 1e9)
+        if not self.marks:
+            return Run(usage.ru_utime)
+        work, threads = (done - start for start, done in
+                         zip(self.marks[b'work'], self.marks[b'done']))
+        return Run(work, threads) if self.config.work else \
+            Run(usage.ru_utime, counts=self.counts, work=work)
+
+
+def measure(*jobs):
+    """[Run of each (configuration, command, CPUs)], all at once; those on one CPU take turns."""
+    with contextlib.ExitStack() as stack:
+        guests = [Guest(stack, *job) for job in jobs]
+        going, limit = [*guests], time.monotonic() + LIMIT
+        while going:
+            turn = {}
+            for guest in going:
+                os.kill(guest.child.pid, signal.SIGSTOP if guest.cpus in turn else signal.SIGCONT)
+                turn.setdefault(guest.cpus, guest)
+                if time.monotonic() > limit:
+                    guest.child.kill()
+            end = time.monotonic() + TURN
+            while going and (left := end - time.monotonic()) > 0:
+                for guest in select.select(going, [], [], left)[0]:
+                    if not guest.read():
+                        going.remove(guest)
+                        # To wait for its end would delay the marks of others.
+                        os.kill(guest.child.pid, signal.SIGCONT)
+                        guest.check()
+            going.sort(key=lambda guest: guest in turn.values())       # the others are next
+        return [guest.run() for guest in guests]
 
 
 def pairs(*configs):
-    """[(measure() of each)] of one run of each on each of two CPUs, all at the same time.
+    """[(Run of each)] of one run of each on each of two CPUs, all at the same time.
 
     Of round trips: of two runs of each on both CPUs, one after another, each first once.
     """
-    cpus = sorted(os.sched_getaffinity(0))[:2]
-    trips = configs[0].trips
-    turns = {cpu: Turns() for cpu in cpus}
+    cpus, trips = tuple(sorted(os.sched_getaffinity(0))[:2]), configs[0].trips
     with contextlib.ExitStack() as stack:
-        jobs = []
-        for n, cpu in enumerate(cpus):
-            for which in configs[::-1 if n else 1]:
-                scratch = stack.enter_context(ui.scratch('bench-'))
-                jobs.append((which, n, command(which, scratch), turns[cpu],
-                             cpus if trips else [cpu]))
-        done = threading.Event()
-        pool = stack.enter_context(
-            concurrent.futures.ThreadPoolExecutor(len(turns) + (1 if trips else len(jobs))))
-        stack.callback(done.set)        # before the pool waits for its threads
-        for shared in turns.values():
-            pool.submit(shared.give, done)
-        found = {(which, n): pool.submit(measure, which, cmd, mine, *on)
-                 for which, n, cmd, mine, on in jobs}
-        try:
-            return [tuple(found[which, n].result() for which in configs) for n in range(len(cpus))]
-        finally:                    # one has failed, or somebody interrupts
-            pool.shutdown(wait=False, cancel_futures=True)
-            while not all(job.done() for job in found.values()):
-                for shared in turns.values():
-                    shared.kill()
-                time.sleep(0.1)
+        jobs = {(which, n): (which, command(which, stack.enter_context(ui.scratch('bench-'))),
+                             cpus if trips else (cpu,))
+                for n, cpu in enumerate(cpus) for which in configs[::-1 if n else 1]}
+        runs = [measure(job)[0] for job in jobs.values()] if trips else measure(*jobs.values())
+    found = dict(zip(jobs, runs))
+    return [tuple(found[which, n] for which in configs) for n in range(len(cpus))]
 
 
 def median_ratio(found, what='seconds'):

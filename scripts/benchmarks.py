@@ -9,7 +9,7 @@ import subprocess
 import boot
 import qemu
 import ui
-from bench import STOCK, Config, compare, running, select
+from bench import STOCK, Config, chosen, compare, running
 from graph import graph
 
 PRECISE = 'on,pmu-model=precise'
@@ -179,7 +179,7 @@ def cmd_bench(opt):
         pmcu()
     for name in guests:
         for title, reference, wanted in GUESTS[name]():
-            if wanted := select(wanted, only):
+            if wanted := chosen(wanted, only):
                 compare(opt.rounds, title, reference, wanted)
     for row, measure in OTHERS.items() if 'power' in guests else ():
         if not only or row in only:

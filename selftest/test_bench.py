@@ -2,16 +2,15 @@
 """The arithmetic of `pmu bench`, with made-up times in the place of guests."""
 
 import argparse
-import collections
 import contextlib
 import io
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 from unittest import mock
@@ -98,7 +97,7 @@ class Table(unittest.TestCase):
 
 class Select(unittest.TestCase):
     def names(self, *only):
-        return [config.name for config in bench.select(CONFIGS, only)]
+        return [config.name for config in bench.chosen(CONFIGS, only)]
 
     def test_needs(self):
         """a row comes with those that it needs, in their order"""
@@ -273,72 +272,61 @@ class Run(unittest.TestCase):
         self.assertEqual((arm.cpu, arm.args, four), ('max', ['-seed', '1'],
                                                      '#!/bin/sh\nperf --version\n'))
 
-    def test_pairs(self):
-        """all run on each of two CPUs at once, and those on one CPU take turns"""
-        def measure(config, cmd, turns, cpu):
-            self.assertEqual(cmd, [config.name])
-            shared.setdefault(cpu, turns)
-            self.assertIs(shared[cpu], turns)
-            return {'a': 2.0, 'b': 1.0, 'c': 0.5}[config.name] + cpu
-
-        shared = {}
-
+    def pairs(self, measure, *configs):
+        """What pairs() returns on a host with three CPUs, when measure() measures."""
         with tempfile.TemporaryDirectory() as top, \
                 mock.patch.object(ui, 'BUILD', pathlib.Path(top)), \
                 mock.patch('bench.command', lambda config, _: [config.name]), \
                 mock.patch('bench.measure', measure), \
                 mock.patch('os.sched_getaffinity', lambda _: {7, 3, 5}):
-            found = bench.pairs(bench.Config('a'), bench.Config('b'), bench.Config('c'))
-        self.assertEqual(found, [(5.0, 4.0, 3.5), (7.0, 6.0, 5.5)])
-        self.assertIsNot(shared[3], shared[5])
+            return bench.pairs(*configs)
+
+    def test_pairs(self):
+        """all run on each of two CPUs at once, each first on one"""
+        def measure(*jobs):
+            self.assertEqual([(cmd, cpus) for _, cmd, cpus in jobs],
+                             [([name], (cpu,)) for cpu, names in ((3, 'abc'), (5, 'cba'))
+                              for name in names])
+            return [{'a': 2.0, 'b': 1.0, 'c': 0.5}[config.name] + cpu for config, _, [cpu] in jobs]
+
+        self.assertEqual(self.pairs(measure, *map(bench.Config, 'abc')),
+                         [(5.0, 4.0, 3.5), (7.0, 6.0, 5.5)])
 
     def test_guests_take_turns(self):
-        """guests that share a CPU run one at a time, and one that ends is not stopped again"""
-        def guest():
-            child = subprocess.Popen(['sh', '-c', 'while :; do :; done'])
-            self.addCleanup(child.wait)
-            self.addCleanup(child.kill)
-            turns.add(child)
-            return child
+        """guests that share a CPU run one at a time, in turn"""
+        def note(pid, number):
+            kill(pid, number)
+            sent.append((pid, number))
+            if len(sent) == 24:
+                raise KeyboardInterrupt
 
-        def stopped(child):
-            return pathlib.Path(f'/proc/{child.pid}/stat').read_text().split()[2] == 'T'
+        sent, kill, cpu = [], os.kill, min(os.sched_getaffinity(0))
+        job = bench.Config('x', arch='arm'), ['sh', '-c', 'while :; do :; done']
+        with mock.patch('os.kill', note), self.assertRaises(KeyboardInterrupt):
+            bench.measure(*[(*job, (cpu,))] * 3, (*job, (cpu, cpu)))
+        turns = [{pid for pid, number in sent[n:n + 4] if number == signal.SIGCONT}
+                 for n in range(0, 24, 4)]
+        [alone] = set.intersection(*turns)          # on CPUs of its own
+        shared = [pid for turn in turns for pid in turn - {alone}]
+        self.assertEqual(len({*shared[:3]}), 3)
+        self.assertEqual(shared, shared[:3] * 2)
 
-        def see(times):
-            """Return when each was the only one that runs in so many turns."""
-            seen, last = collections.Counter(), None
-            for _ in range(10000):
-                if min(seen[child] for child in guests) >= times:
-                    return
-                with turns.lock:
-                    found = [child for child in guests if not stopped(child)]
-                if len(found) == 1 and found[0] is not last:
-                    [last] = found
-                    seen[last] += 1
-                overlaps[len(found)] += 1
-                time.sleep(0.002)
-            self.fail(f'turns of each guest: {[seen[child] for child in guests]}')
-
-        turns, done, overlaps = bench.Turns(), threading.Event(), collections.Counter()
-        guests = [guest() for _ in range(3)]
-        thread = threading.Thread(target=turns.give, args=(done,))
-        thread.start()
-        self.addCleanup(thread.join)
-        self.addCleanup(done.set)
-        see(2)
-        self.assertGreater(overlaps[1], 5 * (overlaps[2] + overlaps[3]))
-        gone = guests.pop()
-        turns.remove(gone)
-        see(2)
-        self.assertFalse(stopped(gone))
+    def test_all_end(self):
+        """guests that share a CPU all come to their ends, also if they are stopped before"""
+        job = bench.Config('x', arch='arm'), ['sh', '-c', 'sleep 0.3; echo "@@pmu-exit 1 0"'], \
+            (min(os.sched_getaffinity(0)),)
+        self.assertEqual([type(run) for run in bench.measure(job, job, job)], [bench.Run] * 3)
 
     def test_killed(self):
         """no guest is left behind, running or stopped, when the benchmark is killed"""
         code = ('import os, bench\n'
-                'guest = ["sh", "-c", "echo $$; kill -STOP $$"]\n'
-                'class Turns:\n'
-                '    def add(self, child): print(child.pid, flush=True)\n'
-                'bench.measure(bench.Config("x"), guest, Turns(), min(os.sched_getaffinity(0)))\n')
+                'guest = ["sh", "-c", "while :; do kill -STOP $$; done"]\n'
+                'class Guest(bench.Guest):\n'
+                '    def __init__(self, *args):\n'
+                '        super().__init__(*args)\n'
+                '        print(self.child.pid, flush=True)\n'
+                'bench.Guest = Guest\n'
+                'bench.measure((bench.Config("x"), guest, (min(os.sched_getaffinity(0)),)))\n')
         with subprocess.Popen([sys.executable, '-B', '-c', code], stdout=subprocess.PIPE, text=True,
                               env={**os.environ, 'PYTHONPATH': ':'.join(sys.path)}) as child:
             path = pathlib.Path('/proc', child.stdout.readline().strip(), 'stat')
@@ -356,16 +344,11 @@ class Run(unittest.TestCase):
         """round trips have both CPUs for themselves, and each configuration is first once"""
         order = []
 
-        def measure(config, cmd, turns, *cpus):
-            order.append((config.name, cpus))
-            return len(order)
+        def measure(job):
+            order.append((job[0].name, job[2]))
+            return [len(order)]
 
-        with tempfile.TemporaryDirectory() as top, \
-                mock.patch.object(ui, 'BUILD', pathlib.Path(top)), \
-                mock.patch('bench.command', lambda config, _: [config.name]), \
-                mock.patch('bench.measure', measure), \
-                mock.patch('os.sched_getaffinity', lambda _: {7, 3, 5}):
-            found = bench.pairs(bench.Config('a', trips=True), bench.Config('b', trips=True))
+        found = self.pairs(measure, bench.Config('a', trips=True), bench.Config('b', trips=True))
         self.assertEqual(order, [(name, (3, 5)) for name in 'abba'])
         self.assertEqual(found, [(1, 2), (4, 3)])
 
@@ -401,7 +384,7 @@ class Run(unittest.TestCase):
                    'n=0; until [ $n = 100000 ]; do n=$((n + 1)); done\necho @@done'
             cmd = ['sh', '-c', f'printf "{output}"\n{work if "@@work" in output else ":"}\n'
                                f'exit {status}']
-            return bench.measure(config, cmd, bench.Turns(), min(os.sched_getaffinity(0)))
+            return bench.measure((config, cmd, (min(os.sched_getaffinity(0)),)))[0]
 
     def test_time(self):
         """what is measured is the child's own time in user space, or its thread's at work"""
@@ -427,15 +410,11 @@ class Run(unittest.TestCase):
     def test_limit(self):
         """a guest that does not end in time is killed, and its benchmark has failed"""
         # Its time is up at once. It would do its work if it were not killed.
-        timer = mock.Mock(side_effect=lambda seconds, kill, args: mock.Mock(
-            start=lambda: kill(*args)))
         guest = [sys.executable, '-c', 'import time; time.sleep(60); print("@@pmu-exit 1234 0")']
-        with tempfile.TemporaryDirectory() as top, mock.patch('threading.Timer', timer), \
+        with tempfile.TemporaryDirectory() as top, mock.patch.object(bench, 'LIMIT', 0), \
                 mock.patch.object(ui, 'LOGS', pathlib.Path(top)), \
                 self.assertRaisesRegex(ui.Fail, '^x: the guest did not do its work'):
-            bench.measure(bench.Config('x', arch='arm'), guest, bench.Turns(),
-                          min(os.sched_getaffinity(0)))
-        timer.assert_called_once_with(bench.LIMIT, mock.ANY, mock.ANY)
+            bench.measure((bench.Config('x', arch='arm'), guest, (min(os.sched_getaffinity(0)),)))
 
     def test_trips(self):
         """a round trip is what the guest says"""
