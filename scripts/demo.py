@@ -44,15 +44,15 @@ def slots(seen):
         ''.join(f'measure "" topdown {name}\n' for name in topdown.PROGRAMS), cpu=cpu)
     seen.programs = {name: topdown.parse(lines, output.log)
                      for name, lines in zip(topdown.PROGRAMS, output.parts)}
-    good = print_bars(output.parts)
+    good = print_bars(seen.programs)
     return status or int(not good)
 
 
-def print_bars(parts):
+def print_bars(programs):
     """A bar for what perf said of each program; returns whether each is what it should be."""
-    good = len(parts) == len(topdown.PROGRAMS)
-    for (name, category), lines in zip(topdown.PROGRAMS.items(), parts):
-        found = topdown.parse(lines)
+    good = len(programs) == len(topdown.PROGRAMS)
+    for name, found in programs.items():
+        category = topdown.PROGRAMS[name]
         share = found.share[category]
         verdict = '' if share > topdown.MOSTLY else ': FAILED, it should be more than half'
         good = good and not verdict
