@@ -71,13 +71,11 @@ def rewrite(now, patch, new_patch):
     git('read-tree', stock, index=index)
 
     def commit(parent, entries, message, env=()):
-        git('update-index', '-z', '--index-info', index=index,
-            data=os.fsencode('\0'.join(entries)))
+        git('update-index', '-z', '--index-info', index=index, data=os.fsencode('\0'.join(entries)))
         new = git('write-tree', index=index)
         if new == git('rev-parse', f'{parent}^{{tree}}') and parent != stock:
             return parent           # every edit of this patch was undone
-        return git('commit-tree', new, '-p', parent,
-                   data=os.fsencode(message), env=env)
+        return git('commit-tree', new, '-p', parent, data=os.fsencode(message), env=env)
 
     first = tip = commit(stock, [entry for entry in paths('ls-tree', '-rz', final)
                                  if entry.split('\t', 1)[1] not in known], tree.OVERLAY)
