@@ -52,11 +52,6 @@ static bool insn_count_block_adds(const DisasContextBase *db, unsigned word)
     return insn_count_adds(tb_cflags(db->tb), word);
 }
 
-bool translator_counts(const DisasContextBase *db)
-{
-    return tb_cflags(db->tb) & CF_INSN_COUNT;
-}
-
 bool translator_counts_lanes(const DisasContextBase *db, unsigned word)
 {
     return tb_cflags(db->tb) & insn_count_lanes_cflag(word);
@@ -421,6 +416,9 @@ uint8_t *insn_count_encode(const TranslationBlock *tb, int insn, uint8_t *p)
 {
     int i;
 
+    if (!(tb_cflags(tb) & CF_INSN_COUNT)) {
+        return p;
+    }
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
         if (insn_count_adds(tb_cflags(tb), i)) {
             uint64_t prev = insn > 0 ? gen->insn[insn - 1][i] : 0;
@@ -440,6 +438,9 @@ void insn_count_decode(const TranslationBlock *tb, const uint8_t **pp,
 {
     int i;
 
+    if (!(tb_cflags(tb) & CF_INSN_COUNT)) {
+        return;
+    }
     for (i = 0; i < INSN_COUNT_WORDS; i++) {
         if (insn_count_adds(tb_cflags(tb), i)) {
             count[i] += (uint64_t)decode_sleb128(pp) << INSN_COUNT_UNITS_SHIFT;

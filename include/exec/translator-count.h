@@ -13,6 +13,7 @@
 #ifndef EXEC_TRANSLATOR_COUNT_H
 #define EXEC_TRANSLATOR_COUNT_H
 
+#include "exec/translation-block.h"
 #include "exec/translator.h"
 #include "tcg/tcg.h"
 
@@ -84,8 +85,13 @@ static inline void insn_count_block_end(const DisasContextBase *db)
 
 #else
 
-/* Does this block count anything? And the lanes of @word? */
-bool translator_counts(const DisasContextBase *db);
+/* Does this block count anything? */
+static inline bool translator_counts(const DisasContextBase *db)
+{
+    return tb_cflags(db->tb) & CF_INSN_COUNT;
+}
+
+/* Does it count the lanes of this word? */
 bool translator_counts_lanes(const DisasContextBase *db, unsigned word);
 
 /* From init_disas_context: the privilege domain of the block, if not 0 */

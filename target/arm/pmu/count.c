@@ -75,7 +75,7 @@ void count_insn(DisasContext *s)
     uint64_t words[INSN_COUNT_WORDS];
 
     s->count_kind = NULL;
-    if (count_counts_lanes(s)) {
+    if (translator_counts(&s->base) && count_counts_lanes(s)) {
         trans_NONE(s, NULL);
         count_classify(s);
         count_words(s->count_kind, words);
