@@ -893,15 +893,17 @@ static void test_comp_hpme(void)
     qtest_quit(p.qts);
 }
 
-/*
- * Let CPU 0, which is at EL2, execute one instruction at EL1, with *@x1 in x1.
- * Returns the exception class of what follows: the HVC behind it, or its trap.
- */
-static unsigned el1_execute(const Pmcu *p, uint32_t insn, uint64_t *x1)
+#define INSN_HVC        0xd4000002
+
+/* x1 before and after code at EL1, which can read it at x19 + 24, too */
+#define EL1_X1          (GUEST_MAILBOX(0) + 24)
+
+/* Let CPU 0, which is at EL2, execute code at EL1 until an HVC, or a trap. */
+static void el1_start(const Pmcu *p, const uint32_t *code, size_t n,
+                      uint64_t x1)
 {
     const uint64_t vector = GUEST_VECTORS(0) + 0x400;   /* lower EL, AArch64 */
     const uint64_t el1_code = GUEST_VECTORS(0) + 0x800;
-    const uint64_t value = GUEST_MAILBOX(0) + 24;
     const uint32_t enter[] = {
         0x91400661,     /* add     x1, x19, #0x1000 */
         0xd51cc001,     /* msr     vbar_el2, x1 */
@@ -918,14 +920,25 @@ static unsigned el1_execute(const Pmcu *p, uint32_t insn, uint64_t *x1)
         0xd53c5200,     /* mrs     x0, esr_el2 */
         INSN_RET,       /* to where enter[] was called from, at EL2 */
     };
-    const uint32_t code[] = { insn, 0xd4000002 /* hvc #0 */ };
-    unsigned ec;
 
     guest_put(p, vector, leave, ARRAY_SIZE(leave));
-    guest_put(p, el1_code, code, ARRAY_SIZE(code));
-    qtest_writeq(p->qts, value, *x1);
-    ec = guest_call(p, 0, el1_code, enter, ARRAY_SIZE(enter)) >> 26;
-    *x1 = qtest_readq(p->qts, value);
+    guest_put(p, el1_code, code, n);
+    qtest_writeq(p->qts, EL1_X1, x1);
+    guest_start(p, 0, el1_code, enter, ARRAY_SIZE(enter));
+}
+
+/*
+ * Let it execute one instruction, with *@x1 in x1. Returns the exception class
+ * of what follows: the HVC after it, or its trap.
+ */
+static unsigned el1_execute(const Pmcu *p, uint32_t insn, uint64_t *x1)
+{
+    const uint32_t code[] = { insn, INSN_HVC };
+    unsigned ec;
+
+    el1_start(p, code, ARRAY_SIZE(code), *x1);
+    ec = guest_wait(p, 0) >> 26;
+    *x1 = qtest_readq(p->qts, EL1_X1);
     return ec;
 }
 
@@ -1043,6 +1056,41 @@ static void test_hpmn(const void *cpu)
     g_assert_cmphex(guest_read(&p, 0, PMEVTYPER_EL0(3)), ==,
                     EV_SW_INCR | FILTER_NSH);
     g_assert_cmphex(guest_read(&p, 0, PMEVTYPER_EL0(2)), ==, EV_NULL + 2);
+    qtest_quit(p.qts);
+}
+
+/* A machine that migrates with its CPU at EL1 keeps what EL1 does not see. */
+static void test_hpmn_migrate(void)
+{
+    static const uint32_t sets[] = {
+        PMCNTENSET_EL0, PMOVSSET_EL0, PMINTENSET_EL1,
+    };
+    static const uint32_t wait[] = {
+        0xf9400e61,     /* ldr     x1, [x19, #24] */
+        0xb4ffffe1,     /* cbz     x1, back */
+        INSN_HVC,
+    };
+    const char *args = "-cpu max,pmu-counters=8 -M virtualization=on";
+    g_autofree char *incoming = g_strdup_printf("%s -incoming defer", args);
+    g_autofree char *file = NULL;
+    Pmcu p = tcg_init(args);
+
+    guest_write(&p, 0, MDCR_EL2, 3);
+    for (int i = 0; i < ARRAY_SIZE(sets); i++) {
+        guest_write(&p, 0, sets[i], UINT32_MAX);
+    }
+    el1_start(&p, wait, ARRAY_SIZE(wait), 0);
+    file = pmcu_save(p.qts);
+    qtest_quit(p.qts);
+
+    p = tcg_init(incoming);
+    g_assert_true(pmcu_load(p.qts, file));
+    unlink(file);
+    qtest_writeq(p.qts, EL1_X1, 1);
+    guest_wait(&p, 0);
+    for (int i = 0; i < ARRAY_SIZE(sets); i++) {
+        g_assert_cmphex(guest_read(&p, 0, sets[i]), ==, 0x800000ff);
+    }
     qtest_quit(p.qts);
 }
 
@@ -1467,6 +1515,7 @@ int main(int argc, char **argv)
     qtest_add_data_func("hisi_pmcu/tcg/hpmn/max", "-cpu max,pmu-counters=8",
                         test_hpmn);
     qtest_add_data_func("hisi_pmcu/tcg/hpmn/a64fx", "-cpu a64fx", test_hpmn);
+    qtest_add_func("hisi_pmcu/tcg/hpmn/migrate", test_hpmn_migrate);
     qtest_add_func("hisi_pmcu/tcg/compatibility-mode-isolated",
                    test_comp_isolated);
     qtest_add_func("hisi_pmcu/tcg/icount-exact", test_icount);

@@ -119,7 +119,6 @@ static void pmu_adapt_reg(gpointer key, gpointer value, gpointer opaque)
             ri->readfn = pmu_pmceid_read;
             ri->raw_readfn = pmu_pmceid_rawread;
             ri->writefn = arm_cp_write_ignore;
-            ri->resetfn = arm_cp_reset_ignore;
         }
     }
 }
