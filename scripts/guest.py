@@ -240,7 +240,8 @@ def check_script(path, arch, bare=False):
     """Refuse a --run file that the guest could not execute; a bare one has no files of the user."""
     if not os.path.isfile(path):
         raise ui.Fail(f'--run {path}: {"not a" if os.path.exists(path) else "no such"} file')
-    head = pathlib.Path(path).read_bytes()[:4096]
+    with open(path, 'rb') as handle:
+        head = handle.read(4096)
     if head[:2] not in (b'#!', b'\x7fE'):
         raise ui.Fail(f'--run {path} does not start with "#!"', 'begin it with #!/bin/sh')
     if re.match(rb'#![^\n]*\r\n', head):

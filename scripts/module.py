@@ -34,9 +34,11 @@ exec "$libraries/ld-linux-x86-64.so.2" --argv0 "$0" --library-path "$libraries" 
 def own_libc(folder, pattern='usr/lib/linux-kbuild-*/**/*'):
     """Let unpacked ELF programs run on a host with another C library."""
     for path in sorted(folder.glob(pattern)):
-        if path.is_symlink() or not path.is_file() or not os.access(path, os.X_OK) or \
-                path.read_bytes()[:4] != b'\x7fELF':
+        if path.is_symlink() or not path.is_file() or not os.access(path, os.X_OK):
             continue
+        with open(path, 'rb') as handle:
+            if handle.read(4) != b'\x7fELF':
+                continue
         path.rename(path.with_name(path.name + '.elf'))
         path.write_text(WRAPPER.format(root=os.path.relpath(folder, path.parent)))
         path.chmod(0o755)

@@ -171,7 +171,8 @@ def program(command):
     if not path.is_file():
         raise ui.Fail(f'{name}: {"not a" if path.exists() else "no such"} file',
                       'a program of the guest is given without its path')
-    head = path.read_bytes()[:20]
+    with open(path, 'rb') as handle:
+        head = handle.read(20)
     if head[:2] != b'#!':
         if head[:4] != b'\x7fELF' or head[18:] not in (b'\x3e\0', b'\x03\0'):
             raise ui.Fail(f'{name} is not an x86 program', 'compile it for x86-64')
