@@ -241,7 +241,7 @@ void translator_insn_not_retired(const DisasContextBase *db)
         return;
     }
     if (gen->taken_back) {
-        /* The block must add what the other path takes back: so does this. */
+        /* The block has to add what that path takes back: take it back here. */
         insn_count_gen_again(db, db->num_insns);
     } else {
         memset(insn_count_of_current(db), 0, sizeof(gen->insn[0]));

@@ -69,7 +69,7 @@ static void system_calls(uint64_t turns)
     }
 }
 
-/* Another process answers. With taskset, so on one CPU: two switches a turn */
+/* Another process answers; with taskset, on the same CPU: two switches in a turn */
 static void switches(uint64_t turns)
 {
     char c = 0;

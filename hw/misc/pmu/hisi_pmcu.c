@@ -67,7 +67,10 @@ static const PmuSyntheticEvents hisi_pmcu_events = {
     .max = HISI_PMCU_MAX_EVENT,
 };
 
-/* To hold the counts takes less, unless the host lets us wait: all, per CPU */
+/*
+ * To hold the counts takes less virtual time than this, and that for each CPU,
+ * unless the host lets this thread wait.
+ */
 #define HISI_PMCU_HOLD_NS       20000
 #define HISI_PMCU_HOLD_CPU_NS   1000
 
