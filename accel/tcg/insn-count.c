@@ -218,30 +218,60 @@ static uint64_t insn_count_in_words(CPUState *cpu, unsigned domain,
 }
 
 /*
+ * With -icount, has the vCPU executed all that it may before the next timer? A
+ * timer that is due, as the last instruction has read the clock, can expire
+ * before cpu_exec() returns.
+ */
+static bool insn_count_slice_is_over(CPUState *cpu)
+{
+    return icount_enabled() && !qatomic_read_i64(&cpu->icount_extra) &&
+           !qatomic_read(&cpu->neg.icount_decr.u16.low);
+}
+
+/*
  * Blocks add to the words at any time: copy these at once, and again if the
  * host has let this thread wait meanwhile, so that the totals are of one
  * moment.
+ *
+ * While we hold the BQL, the vCPU can start to execute at most once, and stop.
+ * So if it is not executing between two looks at the words that are equal, one
+ * of them was taken while it was not executing. A domain that the vCPU was in
+ * between the two, and in which it has ended a block early, has changed (on a
+ * host that keeps stores in order).
  */
-void insn_count_peek(CPUState *cpu, uint32_t lanes,
-                     uint64_t (*total)[INSN_COUNT_LANES])
+unsigned insn_count_peek(CPUState *cpu, uint32_t lanes,
+                         uint64_t (*total)[INSN_COUNT_LANES])
 {
     const InsnCountOps *ops = insn_count_ops(cpu);
     CPUInsnCount *c = insn_count_state(cpu);
+    bool counted = qatomic_load_acquire(&c->counted), executes;
     uint64_t words[INSN_COUNT_DOMAINS][INSN_COUNT_WORDS];
-    unsigned i, w, seq, looks = 0;
+    unsigned i, w, seq, current, changed, looks = 0;
     int64_t meanwhile;
     uint32_t l;
 
     do {
         seq = seqlock_read_begin(&c->seq);
+        current = 1 << insn_count_domain(cpu);
+        smp_rmb();      /* the domain before its words */
         for (i = 0; i < ops->domains; i++) {
             for (w = 0; w < ops->words; w++) {
                 words[i][w] = insn_count_get(cpu, i, w);
             }
         }
-        for (i = 0, meanwhile = 0; i < ops->domains; i++) {
+        smp_rmb();      /* the first look before the state */
+        current |= 1 << insn_count_domain(cpu);
+        executes = qatomic_read(&cpu->running) &&
+                   !insn_count_slice_is_over(cpu);
+        smp_rmb();      /* the state before the second look */
+        for (i = 0, meanwhile = 0, changed = 0; i < ops->domains; i++) {
             meanwhile += insn_count_units(words[i][0]) -
                          insn_count_units(insn_count_get(cpu, i, 0));
+            for (w = 0; w < ops->words; w++) {
+                if (words[i][w] != insn_count_get(cpu, i, w)) {
+                    changed |= 1 << i;
+                }
+            }
         }
         for (l = lanes; l; l &= l - 1) {
             unsigned lane = ctz32(l);
@@ -253,14 +283,21 @@ void insn_count_peek(CPUState *cpu, uint32_t lanes,
         }
     } while (seqlock_read_retry(&c->seq, seq) ||
              (meanwhile > INSN_COUNT_MOMENT && ++looks < 10));
+
+    if (!cpu->created || qemu_cpu_is_self(cpu) || !counted ||
+        (!executes && !changed)) {
+        return 0;
+    }
+    return current | changed;
 }
 
-static void insn_count_peek_sums(CPUState *cpu, uint32_t lanes, uint64_t *total)
+bool insn_count_read(CPUState *cpu, uint32_t lanes, uint64_t *total)
 {
     uint64_t of[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
-    unsigned i;
+    unsigned i, unsure;
 
-    insn_count_peek(cpu, lanes, of);
+    g_assert(bql_locked());
+    unsure = insn_count_peek(cpu, lanes, of);
     for (; lanes; lanes &= lanes - 1) {
         unsigned lane = ctz32(lanes);
 
@@ -269,46 +306,7 @@ static void insn_count_peek_sums(CPUState *cpu, uint32_t lanes, uint64_t *total)
             total[lane] += of[i][lane];
         }
     }
-}
-
-/*
- * With -icount, has the vCPU executed all that it may before the next timer? A
- * timer that is due, as the last instruction has read the clock, can expire
- * before cpu_exec() returns.
- */
-static bool insn_count_slice_is_over(CPUState *cpu)
-{
-    return icount_enabled() && !qatomic_read_i64(&cpu->icount_extra) &&
-           !qatomic_read(&cpu->neg.icount_decr.u16.low);
-}
-
-bool insn_count_read(CPUState *cpu, uint32_t lanes, uint64_t *total)
-{
-    uint64_t again[INSN_COUNT_LANES];
-    bool counted;
-
-    g_assert(bql_locked());
-    counted = qatomic_load_acquire(&insn_count_state(cpu)->counted);
-    insn_count_peek_sums(cpu, lanes, total);
-    if (!cpu->created || qemu_cpu_is_self(cpu) || !counted) {
-        return true;
-    }
-    /*
-     * While we hold the BQL, the vCPU can start to execute at most once, and
-     * stop. So if it is not executing now and two looks are equal, one of them
-     * was taken while it was not executing.
-     */
-    smp_rmb();
-    if (qatomic_read(&cpu->running) && !insn_count_slice_is_over(cpu)) {
-        return false;
-    }
-    insn_count_peek_sums(cpu, lanes, again);
-    for (; lanes; lanes &= lanes - 1) {
-        if (again[ctz32(lanes)] != total[ctz32(lanes)]) {
-            return false;
-        }
-    }
-    return true;
+    return !unsure;
 }
 
 void insn_count_run_on_cpu(CPUState *cpu, run_on_cpu_func func,

@@ -49,11 +49,18 @@ static uint64_t ppc_count_total(PPCInsnCount *c)
     return sum;
 }
 
+/* As the translator chooses it */
+static unsigned ppc_count_domain(CPUState *cs)
+{
+    uint32_t hflags = qatomic_read(&POWERPC_CPU(cs)->env.hflags);
+
+    return (hflags >> HFLAGS_HV & 1) << 1 | (hflags >> HFLAGS_PR & 1);
+}
+
 /* One deadline for the instructions of all domains together */
 static void ppc_count_set_deadline(PowerPCCPU *cpu)
 {
     PPCInsnCount *c = &cpu->insn_count;
-    uint32_t hflags = cpu->env.hflags;
     int64_t due[1 << INSN_COUNT_DOMAINS];
     unsigned i;
 
@@ -64,8 +71,7 @@ static void ppc_count_set_deadline(PowerPCCPU *cpu)
         due[ARRAY_SIZE(due) - 1] = MAX((int64_t)(c->call_at -
                                                  ppc_count_total(c)), 0);
     }
-    insn_count_set_deadlines(CPU(cpu), (hflags >> HFLAGS_HV & 1) << 1 |
-                             (hflags >> HFLAGS_PR & 1), due);
+    insn_count_set_deadlines(CPU(cpu), ppc_count_domain(CPU(cpu)), due);
 }
 
 /*
@@ -212,13 +218,14 @@ void ppc_count_peek(PowerPCCPU *cpu, PPCCounts *counts)
     uint64_t total[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
     uint64_t run_insns[PPC_COUNT_DOMAINS];
     int64_t now, ns[ARRAY_SIZE(c->ns)];
-    unsigned d, l, seq;
+    unsigned d, l, seq, unsure;
 
     g_assert(bql_locked());
     do {
         seq = seqlock_read_begin(&c->seq);
         now = ppc_count_now();
-        insn_count_peek(CPU(cpu), MAKE_64BIT_MASK(0, PPC_COUNT_LANES), total);
+        unsure = insn_count_peek(CPU(cpu),
+                                 MAKE_64BIT_MASK(0, PPC_COUNT_LANES), total);
         for (l = 0; l < ARRAY_SIZE(ns); l++) {
             int64_t since = qatomic_read_i64(&c->since);
 
@@ -229,9 +236,15 @@ void ppc_count_peek(PowerPCCPU *cpu, PPCCounts *counts)
         }
         for (d = 0; d < PPC_COUNT_DOMAINS; d++) {
             for (l = 0; l < PPC_COUNT_LANES; l++) {
-                uint64_t base = c->base[d][l];
+                uint64_t *count = &counts->lane[d][l];
 
-                counts->lane[d][l] = c->on ? total[d][l] - base : base;
+                *count = c->base[d][l];
+                if (c->on) {
+                    *count = total[d][l] - *count;
+                    /* The current block may end early, so do not count it. */
+                    *count -= unsure & 1 << d ?
+                              MIN(insn_count_block_most(l), *count) : 0;
+                }
             }
             run_insns[d] = qatomic_read_u64(&c->run_insns[d]);
             if (qatomic_read(&c->running[PPC_COUNT_RUN])) {
@@ -308,6 +321,7 @@ const InsnCountOps ppc_insn_count_ops = {
         [PPC_COUNT_STCX_FAIL] = { 1, 42, 21 },
         [PPC_COUNT_TLBIE] = { 2, 0, 21 },
     },
+    .domain = ppc_count_domain,
     .deadline = ppc_count_deadline,
     .whole_blocks = true,
 };
@@ -342,9 +356,9 @@ static void ppc_count_set(Object *obj, bool value, Error **errp)
                           RUN_ON_CPU_HOST_INT(value));
 }
 
-static void ppc_count_sync_work(CPUState *cs, run_on_cpu_data unused)
+static void ppc_count_peek_work(CPUState *cs, run_on_cpu_data counts)
 {
-    ppc_count_sync(POWERPC_CPU(cs), 0);
+    ppc_count_peek(POWERPC_CPU(cs), counts.host_ptr);
 }
 
 /*
@@ -354,16 +368,17 @@ static void ppc_count_sync_work(CPUState *cs, run_on_cpu_data unused)
 static void ppc_count_get_all(Object *obj, Visitor *v, const char *name,
                               void *opaque, Error **errp)
 {
-    PowerPCCPU *cpu = POWERPC_CPU(obj);
     g_autoptr(uint64List) list = NULL;
     uint64List **tail = &list;
     PPCCounts counts;
     unsigned d, l;
 
     if (CPU(obj)->created) {
-        insn_count_run_on_cpu(CPU(obj), ppc_count_sync_work, RUN_ON_CPU_NULL);
+        insn_count_run_on_cpu(CPU(obj), ppc_count_peek_work,
+                              RUN_ON_CPU_HOST_PTR(&counts));
+    } else {
+        ppc_count_peek(POWERPC_CPU(obj), &counts);
     }
-    ppc_count_peek(cpu, &counts);
     for (d = 0; d < PPC_COUNT_DOMAINS; d++) {
         for (l = 0; l < PPC_COUNT_LANES; l++) {
             QAPI_LIST_APPEND(tail, counts.lane[d][l]);

@@ -36,7 +36,9 @@ enum {
 #define PPC_COUNT_DOMAINS       4
 
 /**
- * PPCCounts: what a thread has counted, all at one moment
+ * PPCCounts: what a thread has counted, all at one moment. Who looks from
+ *            another thread while this one executes gets a little less, at most
+ *            what a block of instructions counts.
  * @lane: each lane of each domain
  * @run_insns: instructions that started with CTRL[RUN] set ("with the run
  *             latch"), in each domain

@@ -1109,6 +1109,10 @@ static void test_catalog(const void *data)
 #define BDNZ(words)     (0x42000000 | (((words) * 4) & 0xfffc))
 #define BDNZ_HERE       BDNZ(0)
 #define NOP             0x60000000
+#define MTVSRDD(vrt, ra, rb) (31u << 26 | (vrt) << 21 | (ra) << 16 | \
+                         (rb) << 11 | 435 << 1 | 1)
+#define XSSQRTQP(vrt, vrb) (63u << 26 | (vrt) << 21 | 27 << 16 | \
+                         (vrb) << 11 | 804 << 1)
 #define STOP            0x4c0002e4
 #define RFID            0x4c000024
 #define HRFID           0x4c000224
@@ -1307,6 +1311,63 @@ static void test_thread(const void *data)
     check_thread(data, ",lpar-per-core=on", "-smp 2,cores=1,threads=2",
                  10000000);
     check_thread(data, ",big-core=on", "-smp 8,cores=1,threads=8", 10000000);
+}
+
+/*
+ * A post while a thread is in the middle of a block does not count the rest of
+ * that block: an instruction in between may stop the engine.
+ */
+static void test_thread_early_stop(const void *data)
+{
+    enum { SLOW = 360, REST = 110, ROUNDS = 300 };
+    const Generation *g = data;
+    uint32_t code[SLOW + REST + 20];
+    static const uint32_t first[] = {
+        LI(3, 1),
+        MTSPR(CTRL, 3),
+        MFMSR(7),
+        LIS(8, 0x280),                      /* vectors */
+        ADD(7, 7, 8),
+        MTMSRD(7),
+        LD(4, DATA_HTM),
+        LD(5, DATA_HTM_RUN),
+        LD(6, DATA_HTM_STOP),
+        LD(9, DATA_TIMES),
+        MTVSRDD(0, 9, 9),
+    };
+    Program p = { code, .times = 0x4000123456789abc };  /* 2.14... */
+    QTestState *qts;
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(first); i++) {
+        code[p.words++] = first[i];
+    }
+    code[p.words++] = STD(5, 4);            /* the core counts from here */
+    for (i = 0; i < SLOW; i++) {
+        code[p.words++] = XSSQRTQP(1, 0);   /* slow */
+    }
+    code[p.words++] = STD(6, 4);            /* to here */
+    for (i = 0; i < REST; i++) {
+        code[p.words++] = NOP;
+    }
+    code[p.words++] = STD_AT(3, DATA_DONE);
+    code[p.words++] = LD(7, DATA_DONE);
+    code[p.words++] = CMPDI(7, 0);
+    code[p.words++] = BNE(-2);
+    code[p.words] = B((int)ARRAY_SIZE(first) - (int)p.words);
+    p.words++;
+
+    qts = run(g, &p, "", "-smp 1");
+    set_up(qts, g, 0, 0, PAGE);
+    set_period(qts, 0, "post-period-ns", 10000);
+    go(qts);
+    for (i = 1; i <= ROUNDS; i++) {
+        wait_for(qts, DATA_DONE);
+        g_assert_cmpuint(word(qts, PAGE, g->hv_insns), ==,
+                         i * (SLOW + 1) / g->scale);
+        qtest_writeq(qts, DATA_DONE, 0);
+    }
+    qtest_quit(qts);
 }
 
 /* The same for threads, whose unit is the PIR */
@@ -3033,6 +3094,7 @@ int main(int argc, char **argv)
     add("catalog", test_catalog);
     if (qtest_has_accel("tcg")) {
         add("thread", test_thread);
+        add("thread-early-stop", test_thread_early_stop);
         add("trace", test_trace);
         add("trace-select", test_trace_select);
         add("trace-restart", test_trace_restart);

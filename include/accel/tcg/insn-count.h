@@ -86,7 +86,7 @@
  *   totals: these are then exact up to the current instruction, without it,
  *   also in the middle of a block. Other threads call insn_count_read() or
  *   insn_count_peek(), which add totals and words: while the vCPU executes a
- *   block, the result includes all of it.
+ *   block, the result includes all of it, and says so.
  *
  * Counting is the same with MTTCG, -icount, record/replay, and one-insn-per-tb.
  * It does not exist in user-mode binaries and on 32-bit hosts.
@@ -280,28 +280,37 @@ void insn_count_set_deadlines(CPUState *cpu, unsigned domain,
                               const int64_t *due);
 
 /**
- * insn_count_read: totals of all domains, from any thread
+ * insn_count_peek: totals of each domain, from any thread
  * @cpu: the vCPU
  * @lanes: which of its lanes, a bit mask; they must be counted
- * @total: gets the totals, each at the number of its lane
+ * @total: gets the totals, by domain and lane
  *
- * Needs the BQL. Returns whether the totals are exact, as they are on the
- * vCPU's own thread, and while the vCPU executes no code (halted, stopped, not
- * counting, or another vCPU's turn). Its own thread must be between two blocks,
- * or in the last instruction of a block, which the totals then include. While
- * the vCPU executes, they include all of its current block, which may end
- * early: less insn_count_block_most(), they are a lower bound. The words are
- * read one after the other, within nanoseconds, so that later ones can include
- * blocks that earlier ones lack.
+ * On the vCPU's own thread, and while the vCPU executes no code (halted,
+ * stopped, not counting, or another vCPU's turn), the totals are exact. The own
+ * thread must be between two blocks, or in the last instruction of a block,
+ * which the totals then include. While the vCPU executes, they include all of
+ * its current block, which may end early: less insn_count_block_most(), they
+ * are a lower bound. The words are read one after the other, within
+ * nanoseconds, so that later ones can include blocks that earlier ones lack.
+ *
+ * Returns the domains whose totals may include such a block, a bit mask; 0 if
+ * all totals are exact. Other threads need the BQL for this to be right.
  *
  * Other threads must not enable, disable, or set deadlines; async_run_on_cpu()
  * can. The vCPU keeps its old setting until that has run.
+ */
+unsigned insn_count_peek(CPUState *cpu, uint32_t lanes,
+                         uint64_t (*total)[INSN_COUNT_LANES]);
+
+/*
+ * insn_count_peek() with the sums of all domains, at the numbers of their
+ * lanes. Returns whether they are exact. Needs the BQL.
  */
 bool insn_count_read(CPUState *cpu, uint32_t lanes, uint64_t *total);
 
 /*
  * The most that any block translated so far adds to a lane when it starts. Call
- * this after insn_count_read(), for a lower bound of totals that are not exact.
+ * this after insn_count_peek(), for a lower bound of totals that are not exact.
  */
 unsigned insn_count_block_most(unsigned lane);
 
@@ -316,19 +325,6 @@ unsigned insn_count_block_most(unsigned lane);
  */
 void insn_count_run_on_cpu(CPUState *cpu, run_on_cpu_func func,
                            run_on_cpu_data data);
-
-/**
- * insn_count_peek: totals of each domain, from any thread
- * @cpu: the vCPU
- * @lanes: which of its lanes, a bit mask; they must be counted
- * @total: gets the totals, by domain and lane; they are of one moment, as above
- *
- * Includes all of the current block. If that ends early, a later look can show
- * less, by at most one block. Exact if the vCPU is not executing code, or is in
- * the last instruction of a block.
- */
-void insn_count_peek(CPUState *cpu, uint32_t lanes,
-                     uint64_t (*total)[INSN_COUNT_LANES]);
 
 /*
  * For accel/tcg
