@@ -212,11 +212,10 @@ void helper_count_ctrl(CPUPPCState *env)
     ppc_count_time(env_archcpu(env));
 }
 
-void ppc_count_peek(PowerPCCPU *cpu, PPCCounts *counts)
+void ppc_count_peek(PowerPCCPU *cpu, PPCCounts *counts, bool whole)
 {
     PPCInsnCount *c = &cpu->insn_count;
     uint64_t total[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
-    uint64_t run_insns[PPC_COUNT_DOMAINS];
     int64_t now, ns[ARRAY_SIZE(c->ns)];
     unsigned d, l, seq, unsure;
 
@@ -241,31 +240,23 @@ void ppc_count_peek(PowerPCCPU *cpu, PPCCounts *counts)
                 *count = c->base[d][l];
                 if (c->on) {
                     *count = total[d][l] - *count;
-                    /* The current block may end early, so do not count it. */
-                    *count -= unsure & 1 << d ?
-                              MIN(insn_count_block_most(l), *count) : 0;
+                    if (!whole && (unsure & 1 << d)) {
+                        *count -= MIN(insn_count_block_most(l), *count);
+                    }
                 }
             }
-            run_insns[d] = qatomic_read_u64(&c->run_insns[d]);
+            counts->run_insns[d] = qatomic_read_u64(&c->run_insns[d]);
             if (qatomic_read(&c->running[PPC_COUNT_RUN])) {
-                run_insns[d] += counts->lane[d][PPC_COUNT_INSNS] -
-                                qatomic_read_u64(&c->run_from[d]);
+                int64_t more = counts->lane[d][PPC_COUNT_INSNS] -
+                               qatomic_read_u64(&c->run_from[d]);
+
+                counts->run_insns[d] += MAX(more, 0);
             }
         }
     } while (seqlock_read_retry(&c->seq, seq));
 
-    /* The thread may become idle at a time before the one that we have used */
-    for (l = 0; l < ARRAY_SIZE(ns); l++) {
-        c->shown[l] = MAX(c->shown[l], ns[l]);
-    }
-    counts->busy_ns = c->shown[PPC_COUNT_BUSY];
-    counts->run_ns = c->shown[PPC_COUNT_RUN];
-    for (d = 0; d < PPC_COUNT_DOMAINS; d++) {
-        if ((int64_t)(run_insns[d] - c->shown_insns[d]) > 0) {
-            c->shown_insns[d] = run_insns[d];
-        }
-        counts->run_insns[d] = c->shown_insns[d];
-    }
+    counts->busy_ns = ns[PPC_COUNT_BUSY];
+    counts->run_ns = ns[PPC_COUNT_RUN];
 }
 
 /*
@@ -358,7 +349,7 @@ static void ppc_count_set(Object *obj, bool value, Error **errp)
 
 static void ppc_count_peek_work(CPUState *cs, run_on_cpu_data counts)
 {
-    ppc_count_peek(POWERPC_CPU(cs), counts.host_ptr);
+    ppc_count_peek(POWERPC_CPU(cs), counts.host_ptr, false);
 }
 
 /*
@@ -377,7 +368,7 @@ static void ppc_count_get_all(Object *obj, Visitor *v, const char *name,
         insn_count_run_on_cpu(CPU(obj), ppc_count_peek_work,
                               RUN_ON_CPU_HOST_PTR(&counts));
     } else {
-        ppc_count_peek(POWERPC_CPU(obj), &counts);
+        ppc_count_peek(POWERPC_CPU(obj), &counts, false);
     }
     for (d = 0; d < PPC_COUNT_DOMAINS; d++) {
         for (l = 0; l < PPC_COUNT_LANES; l++) {

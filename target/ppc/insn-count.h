@@ -36,9 +36,7 @@ enum {
 #define PPC_COUNT_DOMAINS       4
 
 /**
- * PPCCounts: what a thread has counted, all at one moment. Who looks from
- *            another thread while this one executes gets a little less, at most
- *            what a block of instructions counts.
+ * PPCCounts: what a thread has counted, all at one moment
  * @lane: each lane of each domain
  * @run_insns: instructions that started with CTRL[RUN] set ("with the run
  *             latch"), in each domain
@@ -47,7 +45,8 @@ enum {
  *           halted.
  * @run_ns: the part of it with CTRL[RUN] set
  *
- * All but @lane never decrease, and @run_ns is at most @busy_ns.
+ * @run_ns is at most @busy_ns. Exact on the thread's own thread, and while the
+ * thread executes nothing; otherwise a later look can show less.
  *
  * Not migrated: a copy for who calls ppc_count_peek().
  */
@@ -63,8 +62,7 @@ typedef struct PPCCounts {
 #include "accel/tcg/insn-count.h"
 
 /**
- * PPCInsnCount: the counts of a thread; only @shown and @shown_insns are
- *               written by other threads
+ * PPCInsnCount: the counts of a thread, which no other thread writes
  * @insns: the totals of the accelerator
  * @on: whether counting is on
  * @base: while counting is on, totals minus counts; while it is off, the counts
@@ -74,8 +72,6 @@ typedef struct PPCCounts {
  * @run_insns: instructions with CTRL[RUN] until it was last cleared, by domain
  * @run_from: instructions when CTRL[RUN] was last set, by domain
  * @seq: held for writing while @running to @run_from change together
- * @shown: the largest time returned so far, by kind; protected by the BQL
- * @shown_insns: the largest @run_insns returned so far; protected by the BQL
  * @call: function to call, see ppc_count_call(); NULL for none
  * @call_at: sum of all instructions at which @call is due
  * @ldbar_written: hook for writes of LDBAR, see ldbar.h; NULL for none
@@ -92,8 +88,6 @@ typedef struct PPCInsnCount {
     uint64_t run_insns[PPC_COUNT_DOMAINS];
     uint64_t run_from[PPC_COUNT_DOMAINS];
     QemuSeqLock seq;
-    int64_t shown[2];
-    uint64_t shown_insns[PPC_COUNT_DOMAINS];
     void (*call)(PowerPCCPU *cpu);
     uint64_t call_at;
     void (*ldbar_written)(PowerPCCPU *cpu);
@@ -125,11 +119,15 @@ void ppc_count_sync(PowerPCCPU *cpu, uintptr_t ra);
 /* A count, as of ppc_count_sync() */
 uint64_t ppc_count_read(PowerPCCPU *cpu, unsigned domain, unsigned lane);
 
-/*
- * Look without ppc_count_sync(), from any thread with the BQL, if
- * ppc_count_enable() is called with the BQL, too; see insn_count_peek()
+/**
+ * ppc_count_peek: look without ppc_count_sync(), see insn_count_peek()
+ * @cpu: the CPU; ppc_count_enable() for it is called with the BQL, as this is
+ * @counts: gets the counts
+ * @whole: if the CPU executes a block of instructions now, whose end it may not
+ *         reach: count all of it? Otherwise the counts are a little lower than
+ *         without it, by at most what a block counts.
  */
-void ppc_count_peek(PowerPCCPU *cpu, PPCCounts *counts);
+void ppc_count_peek(PowerPCCPU *cpu, PPCCounts *counts, bool whole);
 
 /**
  * ppc_count_call: call a function after a number of instructions
@@ -180,7 +178,8 @@ static inline uint64_t ppc_count_read(PowerPCCPU *cpu, unsigned domain,
     return 0;
 }
 
-static inline void ppc_count_peek(PowerPCCPU *cpu, PPCCounts *counts)
+static inline void ppc_count_peek(PowerPCCPU *cpu, PPCCounts *counts,
+                                  bool whole)
 {
     *counts = (PPCCounts) {};
 }

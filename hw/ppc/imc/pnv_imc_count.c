@@ -246,8 +246,11 @@ static uint64_t share(uint64_t value, uint64_t part, uint64_t whole)
     return lo;
 }
 
-/* Without TCG, a thread has no instructions, but is always busy. */
-static void thread_totals(PowerPCCPU *cpu, uint64_t *total)
+/*
+ * Without TCG, a thread has no instructions, but is always busy. @whole: see
+ * ppc_count_peek()
+ */
+static void thread_totals(PowerPCCPU *cpu, uint64_t *total, bool whole)
 {
     static const uint8_t lane[] = {
         [PPC_COUNT_LARX] = PNV_IMC_LARX,
@@ -272,7 +275,7 @@ static void thread_totals(PowerPCCPU *cpu, uint64_t *total)
     total[PNV_IMC_BUSY_NS] = total[PNV_IMC_RUN_NS] =
         qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
     if (ppc_count_available()) {
-        ppc_count_peek(cpu, &counts);
+        ppc_count_peek(cpu, &counts, whole);
         total[PNV_IMC_BUSY_NS] = counts.busy_ns;
         total[PNV_IMC_RUN_NS] = counts.run_ns;
         for (d = 0; d < PPC_COUNT_DOMAINS; d++) {
@@ -292,7 +295,8 @@ static void thread_totals(PowerPCCPU *cpu, uint64_t *total)
 /*
  * The difference between the totals of a thread and those @seen at the previous
  * reading, @ns ago. The clock has advanced since @ns was computed: cap times at
- * @ns, and leave the rest for the next reading.
+ * @ns, and leave the rest for the next reading. Totals that have decreased add
+ * nothing until they are larger again.
  */
 static void thread_delta(PowerPCCPU *cpu, uint64_t *seen, uint64_t ns,
                          uint64_t *delta)
@@ -300,7 +304,7 @@ static void thread_delta(PowerPCCPU *cpu, uint64_t *seen, uint64_t ns,
     uint64_t total[PNV_IMC_TOTALS];
     unsigned i;
 
-    thread_totals(cpu, total);
+    thread_totals(cpu, total, false);
     for (i = 0; i < PNV_IMC_TOTALS; i++) {
         delta[i] = total[i] - seen[i];
         if ((int64_t)delta[i] < 0) {
@@ -443,7 +447,8 @@ void pnv_imc_count_start(PnvImcMeter *meter)
 
     meter->since_ns = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
     for (i = 0; i < meter->threads; i++) {
-        thread_totals(meter->cpu[i], meter->seen[i]);
+        /* What a thread began before is not for this meter. */
+        thread_totals(meter->cpu[i], meter->seen[i], true);
     }
     memset(meter->by, 0, sizeof(meter->by));
 }
