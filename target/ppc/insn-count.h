@@ -123,9 +123,9 @@ uint64_t ppc_count_read(PowerPCCPU *cpu, unsigned domain, unsigned lane);
  * ppc_count_peek: look without ppc_count_sync(), see insn_count_peek()
  * @cpu: the CPU; ppc_count_enable() for it is called with the BQL, as this is
  * @counts: gets the counts
- * @whole: if the CPU executes a block of instructions now, whose end it may not
- *         reach: count all of it? Otherwise the counts are a little lower than
- *         without it, by at most what a block counts.
+ * @whole: whether to count a block of instructions that the CPU is executing,
+ *         and whose end it may not reach. Without it, the counts are too low,
+ *         by at most what the largest block so far counts.
  */
 void ppc_count_peek(PowerPCCPU *cpu, PPCCounts *counts, bool whole);
 

@@ -1313,49 +1313,56 @@ static void test_thread(const void *data)
     check_thread(data, ",big-core=on", "-smp 8,cores=1,threads=8", 10000000);
 }
 
+/* Vectors on; a number whose square root takes long is in VSR 32 */
+static const uint32_t slow_start[] = {
+    LI(3, 1),
+    MTSPR(CTRL, 3),
+    MFMSR(7),
+    LIS(8, 0x280),
+    ADD(7, 7, 8),
+    MTMSRD(7),
+    LD(4, DATA_HTM),
+    LD(5, DATA_HTM_RUN),
+    LD(6, DATA_HTM_STOP),
+    LD(9, DATA_TIMES),
+    MTVSRDD(0, 9, 9),
+};
+#define SLOW            XSSQRTQP(1, 0)
+#define SLOW_NUMBER     0x4000123456789abc      /* 2.14 */
+
+static void add_code(Program *p, uint32_t insn, unsigned times)
+{
+    while (times--) {
+        p->code[p->words++] = insn;
+    }
+}
+
 /*
  * A post while a thread is in the middle of a block does not count the rest of
  * that block: an instruction in between may stop the engine.
  */
 static void test_thread_early_stop(const void *data)
 {
-    enum { SLOW = 360, REST = 110, ROUNDS = 300 };
+    enum { BEFORE = 360, AFTER = 110, ROUNDS = 300 };
     const Generation *g = data;
-    uint32_t code[SLOW + REST + 20];
-    static const uint32_t first[] = {
-        LI(3, 1),
-        MTSPR(CTRL, 3),
-        MFMSR(7),
-        LIS(8, 0x280),                      /* vectors */
-        ADD(7, 7, 8),
-        MTMSRD(7),
-        LD(4, DATA_HTM),
-        LD(5, DATA_HTM_RUN),
-        LD(6, DATA_HTM_STOP),
-        LD(9, DATA_TIMES),
-        MTVSRDD(0, 9, 9),
-    };
-    Program p = { code, .times = 0x4000123456789abc };  /* 2.14... */
+    uint32_t code[ARRAY_SIZE(slow_start) + BEFORE + AFTER + 20];
+    Program p = { code, .times = SLOW_NUMBER };
     QTestState *qts;
-    unsigned i;
+    unsigned i, start;
 
-    for (i = 0; i < ARRAY_SIZE(first); i++) {
-        code[p.words++] = first[i];
+    for (i = 0; i < ARRAY_SIZE(slow_start); i++) {
+        add_code(&p, slow_start[i], 1);
     }
-    code[p.words++] = STD(5, 4);            /* the core counts from here */
-    for (i = 0; i < SLOW; i++) {
-        code[p.words++] = XSSQRTQP(1, 0);   /* slow */
-    }
-    code[p.words++] = STD(6, 4);            /* to here */
-    for (i = 0; i < REST; i++) {
-        code[p.words++] = NOP;
-    }
-    code[p.words++] = STD_AT(3, DATA_DONE);
-    code[p.words++] = LD(7, DATA_DONE);
-    code[p.words++] = CMPDI(7, 0);
-    code[p.words++] = BNE(-2);
-    code[p.words] = B((int)ARRAY_SIZE(first) - (int)p.words);
-    p.words++;
+    start = p.words;
+    add_code(&p, STD(5, 4), 1);             /* the core counts from here */
+    add_code(&p, SLOW, BEFORE);
+    add_code(&p, STD(6, 4), 1);             /* to here */
+    add_code(&p, NOP, AFTER);
+    add_code(&p, STD_AT(3, DATA_DONE), 1);
+    add_code(&p, LD(7, DATA_DONE), 1);
+    add_code(&p, CMPDI(7, 0), 1);
+    add_code(&p, BNE(-2), 1);
+    add_code(&p, B((int)(start - p.words)), 1);
 
     qts = run(g, &p, "", "-smp 1");
     set_up(qts, g, 0, 0, PAGE);
@@ -1364,8 +1371,54 @@ static void test_thread_early_stop(const void *data)
     for (i = 1; i <= ROUNDS; i++) {
         wait_for(qts, DATA_DONE);
         g_assert_cmpuint(word(qts, PAGE, g->hv_insns), ==,
-                         i * (SLOW + 1) / g->scale);
+                         i * (BEFORE + 1) / g->scale);
         qtest_writeq(qts, DATA_DONE, 0);
+    }
+    qtest_quit(qts);
+}
+
+/*
+ * When a core begins to count, the block of instructions in which a thread is
+ * does not count, even if the thread counts already: all that counts is a
+ * number of turns of its loop.
+ */
+static void test_thread_late_start(void)
+{
+    enum { BEFORE = 300, TURN = 151, ROUNDS = 50 };
+    uint32_t code[ARRAY_SIZE(slow_start) + BEFORE + TURN + 20];
+    Program p = {
+        code, .ldbar = LDBAR_ENABLE | PAGE_OF(1), .times = SLOW_NUMBER,
+    };
+    QTestState *qts;
+    uint64_t counted = 0, before;
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(slow_start); i++) {
+        add_code(&p, slow_start[i], 1);
+    }
+    add_code(&p, LD(7, DATA_LDBAR), 1);
+    add_code(&p, MTSPR(LDBAR, 7), 1);
+    add_code(&p, STD_AT(3, DATA_DONE), 1);
+    /* A block that is larger than the others */
+    add_code(&p, NOP, BEFORE);
+    add_code(&p, SLOW, TURN - 1);
+    add_code(&p, B(1 - TURN), 1);
+
+    qts = run(P10, &p, "", "-smp 1");
+    set_up(qts, P10, 0, 0, 0);              /* no memory: nothing counts */
+    put(qts, P10, 0, 0, R_HTM_MODE, HTM_RUN);
+    go(qts);
+    wait_for(qts, DATA_DONE);
+    for (i = 0; i < ROUNDS; i++) {
+        before = counted;
+        put(qts, P10, 0, 0, R_PDBAR, PAGE);
+        g_usleep(1000);
+        qtest_qmp_assert_success(qts, "{ 'execute': 'stop' }");
+        put(qts, P10, 0, 0, R_PDBAR, 0);
+        qtest_qmp_assert_success(qts, "{ 'execute': 'cont' }");
+        counted = word(qts, PAGE, P10->hv_insns);
+        g_assert_cmpuint(counted, >, before);
+        g_assert_cmpuint((counted - before) % TURN, ==, 0);
     }
     qtest_quit(qts);
 }
@@ -3121,6 +3174,8 @@ int main(int argc, char **argv)
         add("stress", test_stress);
         add("hammer", test_hammer);
         qtest_add_func("/pnv-imc-core/powernv10/stopped", test_stopped);
+        qtest_add_func("/pnv-imc-core/powernv10/thread-late-start",
+                       test_thread_late_start);
     }
     return g_test_run();
 }
