@@ -43,6 +43,14 @@ class Races(unittest.TestCase):
         found = races.reports(RACE.replace('hw/core/theirs.c', 'accel/tcg/translator.c'))
         self.assertEqual([s.total() for s in races.sort(found, {'accel/tcg/ours.c'})], [0, 1])
 
+    def test_known(self):
+        """what KNOWN explains is not ours, but the same function with another file is"""
+        (function, path), *_ = sorted(races.KNOWN)
+        for other, mine in ((path, 0), ('hw/core/theirs.c', 1)):
+            found = races.reports(RACE.replace('our_fold', function)
+                                  .replace('hw/core/theirs.c', other))
+            self.assertEqual(races.sort(found, {'accel/tcg/ours.c'})[0].total(), mine)
+
     def test_words(self):
         """each word must be in the path of a case, also if another word is"""
         paths = ['/x86_64/a/smp/lock', '/x86_64/a/irq', '/x86_64/b/smp/init']

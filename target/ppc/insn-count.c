@@ -166,7 +166,8 @@ void ppc_count_time(PowerPCCPU *cpu)
     PPCInsnCount *c = &cpu->insn_count;
     CPUState *cs = CPU(cpu);
     /* A reset, or QEMU's stop and cont, let a thread go on that is quiesced */
-    bool busy = c->on && !cs->halted && !cs->stop && !cs->stopped;
+    bool busy = c->on && !cs->halted && !qatomic_read(&cs->stop) &&
+                !cs->stopped;
     bool run = busy && (cpu->env.spr[SPR_CTRL] & CTRL_RUN);
     bool latch = run != c->running[PPC_COUNT_RUN];
     unsigned i;
