@@ -2393,9 +2393,13 @@ static const uint32_t p10_states[STATES][2] = {
     { 0x360, 0x320 }, { 0x2e0, 0x2a0 }, { 0x3e0, 0x3a0 }, { 0x460, 0x420 },
 };
 
-/* The code of a guest, which is to end with a system call */
+/*
+ * The code of a guest, which is to end with a system call; if @stop, counting
+ * then ends
+ */
 static QTestState *run_guest(const Generation *g, const char *args,
-                             uint64_t msr, uint64_t times, bool latch)
+                             uint64_t msr, uint64_t times, bool latch,
+                             bool stop)
 {
     /* Memory below 1 GiB is mapped 1:1, as in ppc-count-test.c */
     static const struct {
@@ -2409,7 +2413,7 @@ static QTestState *run_guest(const Generation *g, const char *args,
         { 0x102000, 0xc000000000000187 },
     };
     const uint32_t handler[] = {
-        STD(6, 4), LI(10, 1), STD_AT(10, DATA_DONE), B(0),
+        stop ? STD(6, 4) : NOP, LI(10, 1), STD_AT(10, DATA_DONE), B(0),
     };
     Program p = {
         guest_program, ARRAY_SIZE(guest_program), .times = times,
@@ -2439,7 +2443,7 @@ static void check_guest(const Generation *g, uint64_t msr, unsigned state,
     const uint32_t (*at)[2] = g == P9 ? p9_states : p10_states;
     const uint64_t times = 512 * 1000 - 1;
     QTestState *qts = run_guest(g, "-smp 1 -m 1G -icount shift=0,sleep=off",
-                                msr, times, latch);
+                                msr, times, latch, true);
     unsigned i;
 
     for (i = 0; i < STATES; i++) {
@@ -2459,6 +2463,28 @@ static void check_guest(const Generation *g, uint64_t msr, unsigned state,
         g_assert_cmpuint(word(qts, PAGE, P9_CS_INST + USER), ==,
                          state == PROB || state == ADJUNCT
                          ? (times + 1) / g->scale : 0);
+    }
+    qtest_quit(qts);
+}
+
+/*
+ * What a thread executed in a state that it has left is exact in memory, while
+ * it goes on in another one: posts lack instructions of its current state only.
+ */
+static void test_other_state(void)
+{
+    enum { TIMES = 1000 };
+    QTestState *qts = run_guest(P10, "-smp 1 -m 1G", MSR_GUEST_PR, TIMES, true,
+                                false);
+    int64_t posts;
+    unsigned i;
+
+    for (i = 0; i < 20; i++) {
+        posts = query(qts, 0, -1, "posts");
+        while (query(qts, 0, -1, "posts") == posts) {
+            g_usleep(1000);
+        }
+        g_assert_cmpuint(word(qts, PAGE, p10_states[PROB][0]), ==, TIMES + 1);
     }
     qtest_quit(qts);
 }
@@ -2509,7 +2535,8 @@ static void test_taken_away(const void *data)
                 ;
             }
         }
-        qts = run_guest(g, "-smp 1 -m 1G", MSR_HV_PR, 200 * 1000 * 1000, true);
+        qts = run_guest(g, "-smp 1 -m 1G", MSR_HV_PR, 200 * 1000 * 1000, true,
+                        true);
         kill(other, SIGKILL);
         waitpid(other, NULL, 0);
         g_assert_cmpint(sched_setaffinity(0, sizeof(all), &all), ==, 0);
@@ -3176,6 +3203,8 @@ int main(int argc, char **argv)
         qtest_add_func("/pnv-imc-core/powernv10/stopped", test_stopped);
         qtest_add_func("/pnv-imc-core/powernv10/thread-late-start",
                        test_thread_late_start);
+        qtest_add_func("/pnv-imc-core/powernv10/other-state",
+                       test_other_state);
     }
     return g_test_run();
 }
