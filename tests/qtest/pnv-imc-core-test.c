@@ -1391,7 +1391,7 @@ static void test_thread_late_start(void)
     };
     QTestState *qts;
     uint64_t counted = 0, before;
-    unsigned i;
+    unsigned i, tries = 0;
 
     for (i = 0; i < ARRAY_SIZE(slow_start); i++) {
         add_code(&p, slow_start[i], 1);
@@ -1412,7 +1412,11 @@ static void test_thread_late_start(void)
     for (i = 0; i < ROUNDS; i++) {
         before = counted;
         put(qts, P10, 0, 0, R_PDBAR, PAGE);
-        g_usleep(1000);
+        /* A loaded host may not let the thread run for a while */
+        while (word(qts, PAGE, P10->hv_insns) == before) {
+            g_assert_cmpuint(++tries, <, 300000);
+            g_usleep(1000);
+        }
         qtest_qmp_assert_success(qts, "{ 'execute': 'stop' }");
         put(qts, P10, 0, 0, R_PDBAR, 0);
         qtest_qmp_assert_success(qts, "{ 'execute': 'cont' }");
