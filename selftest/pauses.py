@@ -4,10 +4,12 @@
 """Run a command, and stop some of the QEMUs of this checkout that it starts, once each.
 
 A host with too much work, or one that is a virtual machine itself, stops QEMU for seconds at any
-moment, and the time of most guests goes on meanwhile. The command is a test that must not mind.
+moment, and the time of most guests goes on meanwhile. With --nice, the host has too much work, and
+QEMU's threads get unlike shares of what is left. The command is a test that must not mind.
 """
 
 import argparse
+import contextlib
 import os
 import pathlib
 import random
@@ -44,16 +46,31 @@ def send(pid, number):
     return True
 
 
-def run(command, share, seconds):
+def slow_down(pid, known, most):
+    """Give each thread of a process, if not yet @known, a nice level of its own up to @most."""
+    with contextlib.suppress(OSError):          # it has ended
+        for thread in {int(task) for task in os.listdir(f'/proc/{pid}/task')} - known:
+            known.add(thread)
+            with contextlib.suppress(PermissionError):      # its creator's, which is higher, stays
+                os.setpriority(os.PRIO_PROCESS, thread, random.randint(0, most))
+
+
+def run(command, share, seconds, nice):
     """(exit status, how many QEMUs were stopped, how many were started)"""
-    known, started, stopped = set(emulators()), 0, 0
+    known, threads, started, stopped = set(emulators()), set(), 0, 0
     stop_at, go_on_at = {}, {}          # by process
-    with subprocess.Popen(command) as child:
+    with contextlib.ExitStack() as stack:
+        for _ in range(os.cpu_count() if nice else 0):
+            ui.start(stack, [sys.executable, '-c', 'while True: pass'])
+        child = stack.enter_context(subprocess.Popen(command))
         try:
             while child.poll() is None:
                 now, live = time.monotonic(), set(emulators())
                 new, known = live - known, live
                 started += len(new)
+                if nice:
+                    for pid in live:
+                        slow_down(pid, threads, nice)
                 stop_at |= {pid: now + random.choice(WITHIN) * random.random()
                             for pid in new if random.random() < share}
                 for pid in [pid for pid, at in stop_at.items() if at <= now]:
@@ -77,13 +94,16 @@ def main(argv):
                         help='of the QEMUs, which are chosen at random (default: %(default)s)')
     parser.add_argument('--seconds', type=float, default=5,
                         help='how long each is stopped (default: %(default)s)')
+    parser.add_argument('--nice', type=int, default=0, choices=range(20), metavar='LEVEL',
+                        help='keep all CPUs of the host busy, and give each thread of the QEMUs a '
+                             'nice level of its own up to this one (default: leave them alone)')
     parser.add_argument('command', nargs=argparse.REMAINDER)
     opt = parser.parse_args(argv)
     command = opt.command[opt.command[:1] == ['--']:]
     if not command:
         parser.error('no command; for example: ./pmu test --suite qtest')
     try:
-        status, stopped, started = run(command, opt.share, opt.seconds)
+        status, stopped, started = run(command, opt.share, opt.seconds, opt.nice)
     except OSError as error:
         parser.error(f'{command[0]}: {error.strerror}')
     print(f'{stopped} of {started} QEMUs were stopped for {opt.seconds:g} s')

@@ -7,6 +7,8 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import unittest
 from unittest import mock
@@ -53,6 +55,37 @@ class Pauses(unittest.TestCase):
         status, out, states = self.run_main(lambda states: len(states) > 30, '--share', '0')
         self.assertEqual((status, out), (3, '0 of 1 QEMUs were stopped for 5 s\n'))
         self.assertNotIn('T', states)
+
+    def test_nice(self):
+        """each thread is given a level of its own, once"""
+        code = ('import threading, time\n'
+                'for i in "12":\n'
+                '    threading.Thread(target=time.sleep, args=[99], daemon=True).start()\n'
+                'print(flush=True)\n'
+                'time.sleep(99)\n')
+        with subprocess.Popen([sys.executable, '-c', code], stdout=subprocess.PIPE) as child:
+            child.stdout.readline()
+            known, own = set(), os.getpriority(os.PRIO_PROCESS, 0)
+            levels = [min(own + more, 19) for more in (5, 1, 3)]
+            with mock.patch.object(pauses.random, 'randint', side_effect=levels):
+                pauses.slow_down(child.pid, known, 9)
+                pauses.slow_down(child.pid, known, 9)
+            threads = map(int, os.listdir(f'/proc/{child.pid}/task'))
+            self.assertCountEqual(levels, (os.getpriority(os.PRIO_PROCESS, thread)
+                                           for thread in threads))
+            child.kill()
+        pauses.slow_down(child.pid, known, 9)           # it has ended
+
+    def test_busy(self):
+        """with --nice, a process keeps each CPU busy until the end, and QEMU is slowed down"""
+        seen, start = [], pauses.ui.start
+        with mock.patch.object(pauses.ui, 'start', lambda *a: seen.append(start(*a))), \
+                mock.patch.object(pauses, 'slow_down', lambda *a: seen.append(a[2])):
+            status, *_ = self.run_main(lambda states: len(states) > 30, '--share=0', '--nice=9')
+        self.assertEqual(status, 3)
+        cpus = os.cpu_count()
+        self.assertEqual([spinner.returncode for spinner in seen[:cpus]], [-signal.SIGKILL] * cpus)
+        self.assertEqual(set(seen[cpus:]), {9})
 
     def test_mistakes(self):
         """no command, and one that does not exist, end with a line that names it"""
