@@ -247,7 +247,7 @@ def end(child, messages):
     with ui.held():         # timeout(1) sends its signal twice
         child.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(10)
+            child.wait(60)
         child.kill()
         with contextlib.suppress(BrokenPipeError):      # of what was typed in too late
             if child.stdin:

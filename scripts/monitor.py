@@ -13,7 +13,7 @@ import tree
 import ui
 
 FOLDER = ui.BUILD / 'guests'
-PATIENCE = 20           # seconds that QEMU has for its greeting; for a command, three times that
+PATIENCE = 20           # seconds that QEMU has for its greeting; for a command, 15 times that
 sys.path.append(str(tree.SRC / 'python/qemu'))
 
 
@@ -28,7 +28,7 @@ def connect(address):
     """QMP at a socket: `cmd(name, **arguments)` executes a command, or raises TimeoutError."""
     class Monitor(library().legacy.QEMUMonitorProtocol):
         def _sync(self, future, timeout=None):      # connect() and close() have no timeout
-            return super()._sync(future, timeout or 3 * PATIENCE)
+            return super()._sync(future, timeout or 15 * PATIENCE)
 
     monitor = Monitor(address)
     monitor.connect()

@@ -94,7 +94,7 @@ def read(root):
     return found
 
 
-def wait_for(condition, what, seconds=60):
+def wait_for(condition, what, seconds=600):
     """Wait until condition() is true; the long limit is for a busy machine."""
     end = time.monotonic() + seconds
     while not (value := condition()):

@@ -75,7 +75,7 @@ def in_guest(script, name='arm', hear=None, **options):
 
     path = ui.BUILD / 'logs' / f'run-{os.getpid()}.sh'
     ui.write(path, f'#!/bin/sh\n{script}\n')
-    in_guest.options = boot.Options(name, run=path, **options)
+    in_guest.options = boot.Options(name, run=path, **{'timeout': LIMIT, **options})
     try:
         status = boot.run(in_guest.options, echo, typed=hear is not None, limit=LIMIT, drop=LATE)
     except TimeoutError:

@@ -25,6 +25,9 @@ import ui               # noqa: E402
 # A QEMU is stopped within so many seconds of its start, one of these: many cases are short.
 WITHIN = (0.05, 0.2, 1, 5)
 
+# 1 if the kernel divides CPUs among sessions first (of tests, too): a nice level counts within one.
+AUTOGROUP = pathlib.Path('/proc/sys/kernel/sched_autogroup_enabled')
+
 
 def emulators():
     """The ids of the processes that run a QEMU of this checkout."""
@@ -102,6 +105,9 @@ def main(argv):
     command = opt.command[opt.command[:1] == ['--']:]
     if not command:
         parser.error('no command; for example: ./pmu test --suite qtest')
+    if opt.nice and AUTOGROUP.exists() and AUTOGROUP.read_text() != '0\n':
+        parser.error('--nice has little effect here; as root: '
+                     'sysctl -w kernel.sched_autogroup_enabled=0')
     try:
         status, stopped, started = run(command, opt.share, opt.seconds, opt.nice)
     except OSError as error:

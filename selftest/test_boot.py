@@ -143,7 +143,7 @@ class Boot(unittest.TestCase):
                      '(status 3) (log: ', 'virtiofsd-arm-0.log)')
             (self.top / 'go').unlink()
         # With QEMU, it ends as it should.
-        done = self.boot(f': > "{self.top}/go"\nsleep 3; exit 5', 'shares=/of the host',
+        done = self.boot(f': > "{self.top}/go"\nsleep 1; exit 5', 'shares=/of the host',
                          mode='shell')
         self.assertEqual(done.returncode, 5, done.stderr)
 

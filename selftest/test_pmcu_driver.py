@@ -385,7 +385,7 @@ class Driver(Checks, functional.OneGuest):
     @functional.part(lambda cls: '''
         echo 0 > /proc/sys/kernel/perf_cpu_time_max_percent
         %s
-        pmcu_record --samples 100 --for-ms 3000 --events 0x40
+        pmcu_record --samples 100 --period-us 5000 --for-ms 30000 --events 0x40
         status=$?
         kill $pid; wait $pid
         exit $status''' % INTERRUPTER)
@@ -398,11 +398,11 @@ class Driver(Checks, functional.OneGuest):
             again = record.events[0][0] == synthetic(0x40, 0, 0)
             indexes.append(0 if again or not indexes else indexes[-1] + 1)
         self.assertGreater(indexes.count(0), 1, 'it was not interrupted')
-        self.check_order(found, indexes)
+        self.check_order(found, indexes, period_us=5000)
 
     @functional.part(lambda cls: '''
         %s
-        pmcu_record --samples 1 --period-us 1000000 --for-ms 500 --events 0x40 2>&1
+        pmcu_record --samples 1 --period-us 60000000 --for-ms 500 --events 0x40 2>&1
         echo "status $?"
         kill $pid; wait $pid
         true''' % INTERRUPTER)

@@ -338,7 +338,7 @@ class Names(unittest.TestCase):
         greeting = b'{"QMP": {"version": {"qemu": {}, "package": ""}, "capabilities": []}}\n'
         for text in greeting, greeting + b'{"return": {}, "id": null}\n':
             with self.subTest(text), tempfile.TemporaryDirectory() as folder, mock.patch.multiple(
-                    monitor, FOLDER=pathlib.Path(folder), PATIENCE=0.5), \
+                    monitor, FOLDER=pathlib.Path(folder), PATIENCE=0.1), \
                     monitor.guest('arm') as (_, listener):
                 def serve():
                     with listener.accept()[0] as connection:

@@ -275,7 +275,7 @@ int main(int argc, char **argv)
         die("enable: %s", strerror(errno));
     }
     /* A busy host can make guest time pass without the guest: be patient. */
-    end = now() + (opt.for_ms ? opt.for_ms / 1e3 : 10 + 20e-6 * opt.samples * opt.period_us);
+    end = now() + (opt.for_ms ? opt.for_ms / 1e3 : 60 + 20e-6 * opt.samples * opt.period_us);
     for (ready.fd = fd; take() && (opt.for_ms || size < opt.samples * pass) &&
                         !stop && now() < end;) {
         if (flags & PERF_AUX_FLAG_TRUNCATED) {

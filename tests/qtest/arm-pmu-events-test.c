@@ -901,7 +901,7 @@ static void test_overflow(const void *args)
     g_assert_false(qtest_get_irq(p.qts, 0));
     guest_write(&p, 0, PMCNTENSET_EL0, 2);
     for (int i = 0; !qtest_get_irq(p.qts, 0); i++) {
-        g_assert_cmpint(i, <, 60000);
+        g_assert_cmpint(i, <, PATIENCE_MS);
         g_usleep(1000);
     }
     guest_write(&p, 0, PMCNTENCLR_EL0, 2);
@@ -914,7 +914,7 @@ static void test_overflow(const void *args)
     g_assert_false(qtest_get_irq(p.qts, 0));
     guest_write(&p, 0, PMCNTENSET_EL0, both);
     for (int i = 0; guest_read(&p, 0, PMOVSSET_EL0) != both; i++) {
-        g_assert_cmpint(i, <, 60000);
+        g_assert_cmpint(i, <, PATIENCE_MS);
         g_usleep(1000);
     }
     g_assert_true(qtest_get_irq(p.qts, 0));

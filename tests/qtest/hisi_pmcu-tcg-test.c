@@ -64,7 +64,7 @@ static void guest_cpu_off(const Pmcu *p, unsigned cpu)
     guest_start(p, cpu, 0, code, ARRAY_SIZE(code));
     for (i = 0; guest_call(p, 0, cpu, affinity_info,
                            ARRAY_SIZE(affinity_info)) != PSCI_OFF; i++) {
-        g_assert_cmpint(i, <, 60000);
+        g_assert_cmpint(i, <, PATIENCE_MS);
         g_usleep(1000);
     }
 }
@@ -211,19 +211,22 @@ static void test_one_moment(void)
     guest_write(&p, 0, PMCNTENSET_EL0, 1 << 5);
     guest_write(&p, 0, PMCR_EL0, PMCR_E);
     pmcu_events(&p, EVENT_BASE, 5, EV_INST_RETIRED);
-    run_to_end(&p, &run);
-    g_assert_cmpint(count_insns(&p), ==, 3);
-    for (int i = 0; i < run.nr_loop; i++) {
-        uint64_t rec = STORE_BASE + 0x1c0 * i;
-        uint64_t insns = qtest_readq(p.qts, rec + 0x48);
+    /* A loaded host may not let the other CPU run all the time */
+    for (int tries = 0; !all; tries++) {
+        g_assert_cmpint(tries, <, 1000);
+        run_to_end(&p, &run);
+        g_assert_cmpint(count_insns(&p), ==, 3);
+        for (int i = 0; i < run.nr_loop; i++) {
+            uint64_t rec = STORE_BASE + 0x1c0 * i;
+            uint64_t insns = qtest_readq(p.qts, rec + 0x48);
 
-        for (int e = 1; e < 5; e++) {
-            g_assert_cmpint(qtest_readq(p.qts, rec + 0x48 + 0x40 * e), ==,
-                            insns);
+            for (int e = 1; e < 5; e++) {
+                g_assert_cmpint(qtest_readq(p.qts, rec + 0x48 + 0x40 * e), ==,
+                                insns);
+            }
+            all += insns;
         }
-        all += insns;
     }
-    g_assert_cmpint(all, >, 0);
 
     run.wait_cnt = UINT32_MAX;
     pmcu_start(&p, &run);
@@ -624,15 +627,19 @@ static void test_overflow(void)
     Pmcu p = tcg_init("-cpu a64fx");
     g_autofree char *cpu = pmcu_find_device(p.qts, "a64fx-arm-cpu", 0);
     PmcuRun run = { PMCU_RUN_DEFAULT, .wait_cnt = UINT32_MAX };
+    uint64_t start;
     bool irq;
     int i;
 
+    /* CNTVCT_EL0 is the virtual time in 16 ns */
+    g_assert_cmpint(guest_read(&p, 0, CNTFRQ_EL0), ==, 62500000);
     qtest_irq_intercept_out_named(p.qts, cpu, "pmu-interrupt");
     guest_write(&p, 0, PMINTENSET_EL1, 0x1);
+    start = guest_read(&p, 0, CNTVCT_EL0);
     pmcu_start(&p, &run);
     /*
      * QEMU notices that bit 31 falls only if it has seen it set. Read the
-     * interrupt before the counter: when the counter has not overflowed yet,
+     * interrupt before the time: when the counter cannot have overflowed yet,
      * the interrupt must not have been there.
      */
     for (i = 0;; i++) {
@@ -643,7 +650,9 @@ static void test_overflow(void)
         g_assert_cmpint(i, <, 3000);
         g_usleep(10000);
     }
-    g_assert_false(irq);
+    if (guest_read(&p, 0, CNTVCT_EL0) < start + (1 << 28)) {
+        g_assert_false(irq);
+    }
     for (i = 0; !qtest_get_irq(p.qts, 0); i++) {
         g_assert_cmpint(i, <, 3000);
         g_usleep(10000);
@@ -664,7 +673,7 @@ static void test_pmcr_interrupt(void)
 {
     Pmcu p = tcg_init("-cpu max");
     g_autofree char *cpu = pmcu_find_device(p.qts, "max-arm-cpu", 0);
-    PmcuRun run = { PMCU_RUN_DEFAULT, .wait_cnt = 500000000 };
+    PmcuRun run = { PMCU_RUN_DEFAULT, .wait_cnt = UINT32_MAX };
     const uint64_t other = 1 << 5;
 
     qtest_irq_intercept_out_named(p.qts, cpu, "pmu-interrupt");
@@ -1188,27 +1197,38 @@ static void test_migrate(void)
 {
     const unsigned n = 240 * 20;
     const char *args = "-cpu max -m 64M";
-    Pmcu p = tcg_init(args);
     PmcuRun run = { PMCU_RUN_DEFAULT, .ev_len = 240, .nr_loop = 20 };
-    g_autofree char *file = NULL;
     g_autofree char *incoming = g_strdup_printf("%s -incoming defer", args);
     uint64_t sum[3] = { }, start, end;
     unsigned before;
+    char *file;
+    Pmcu p;
 
-    qtest_memset(p.qts, STORE_BASE, CANARY, (n + 1) * 0xc0);
-    /* CNTVCT_EL0 is the virtual time in ns */
-    g_assert_cmpint(guest_read(&p, 0, CNTFRQ_EL0), ==, 1000000000);
-    start = guest_read(&p, 0, CNTVCT_EL0);
-    pmcu_start(&p, &run);
-    pmcu_wait_stored(&p, 100);
-    file = pmcu_save(p.qts);
-    before = pmcu_stored(&p);
-    g_assert_cmpint(before, <, n);
-    qtest_quit(p.qts);
+    /* A loaded host may save the machine only after the end of a run */
+    for (;;) {
+        p = tcg_init(args);
+        qtest_memset(p.qts, STORE_BASE, CANARY, (n + 1) * 0xc0);
+        /* CNTVCT_EL0 is the virtual time in ns */
+        g_assert_cmpint(guest_read(&p, 0, CNTFRQ_EL0), ==, 1000000000);
+        start = guest_read(&p, 0, CNTVCT_EL0);
+        pmcu_start(&p, &run);
+        pmcu_wait_stored(&p, 100);
+        file = pmcu_save(p.qts);
+        before = pmcu_stored(&p);
+        qtest_quit(p.qts);
+        if (before < n) {
+            break;
+        }
+        unlink(file);
+        g_free(file);
+        run.wait_cnt *= 2;
+        g_assert_cmpint(run.wait_cnt, <=, 64 * MS_TICKS);
+    }
 
     p = tcg_init(incoming);
     g_assert_true(pmcu_load(p.qts, file));
     unlink(file);
+    g_free(file);
     g_assert_cmpint(pmcu_stored(&p), >=, before);
     pmcu_wait_stored(&p, n);
     g_assert_cmphex(pmcu_read(&p, A_FSM_STATUS), ==, n << 16);
@@ -1427,7 +1447,7 @@ static void test_migrate_changed(void)
     Pmcu p = tcg_init(CHANGED_ARGS);
     PmcuRun run = {
         PMCU_RUN_DEFAULT, .ev_len = 16, .nr_pmu = 8, .nr_loop = 255,
-        .wait_cnt = 20 * MS_TICKS,
+        .wait_cnt = 200 * MS_TICKS,
     };
     g_autofree char *file = NULL;
 

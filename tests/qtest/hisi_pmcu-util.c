@@ -40,7 +40,7 @@ static const uint32_t guest_firmware[] = {
 
 void pmcu_wait_stored(const Pmcu *p, unsigned n)
 {
-    for (int i = 0; i < 60000; i++) {
+    for (int i = 0; i < PATIENCE_MS; i++) {
         if (pmcu_stored(p) >= n) {
             return;
         }
@@ -88,7 +88,7 @@ void guest_start(const Pmcu *p, unsigned cpu, uint64_t arg,
 
 uint64_t guest_wait(const Pmcu *p, unsigned cpu)
 {
-    for (int i = 0; i < 60000; i++) {
+    for (int i = 0; i < PATIENCE_MS; i++) {
         if (!qtest_readq(p->qts, GUEST_MAILBOX(cpu) + GUEST_FN)) {
             return qtest_readq(p->qts, GUEST_MAILBOX(cpu) + GUEST_RESULT);
         }
@@ -187,7 +187,7 @@ void pmcu_power_cpu(QTestState *qts, unsigned cpu, bool on)
 /* Wait for the end of a migration; was it successful? */
 static bool pmcu_wait_migration(QTestState *qts)
 {
-    for (int i = 0; i < 60000; i++) {
+    for (int i = 0; i < PATIENCE_MS; i++) {
         QDict *rsp = qtest_qmp_assert_success_ref(
             qts, "{'execute': 'query-migrate'}");
         const char *status = qdict_get_try_str(rsp, "status");
@@ -210,7 +210,7 @@ static bool pmcu_wait_migration(QTestState *qts)
 /* "completed" comes before QEMU is done: until then, it refuses "cont". */
 static void pmcu_wait_saved(QTestState *qts)
 {
-    for (int i = 0; i < 60000; i++) {
+    for (int i = 0; i < PATIENCE_MS; i++) {
         QDict *rsp = qtest_qmp_assert_success_ref(
             qts, "{'execute': 'query-status'}");
         bool saved = g_str_equal(qdict_get_str(rsp, "status"), "postmigrate");

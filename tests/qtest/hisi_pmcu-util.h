@@ -22,6 +22,8 @@
 
 #define CANARY              0xa5
 #define MS                  1000000ULL      /* in ns */
+/* How often to look for what comes soon, once a ms, on a loaded host, too */
+#define PATIENCE_MS         600000
 #define MS_TICKS            50000U          /* in ticks of WAIT_CNT */
 #define PMCR_DRIVER         (R_PMCR_LP_MASK | R_PMCR_LC_MASK | R_PMCR_E_MASK)
 

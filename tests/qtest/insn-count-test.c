@@ -669,7 +669,7 @@ static void test_pmcu_running(const void *args)
 static void wait_word(const Pmcu *p, uint64_t addr)
 {
     for (int i = 0; !qtest_readq(p->qts, addr); i++) {
-        g_assert_cmpint(i, <, 60000);
+        g_assert_cmpint(i, <, PATIENCE_MS);
         g_usleep(1000);
     }
 }
