@@ -385,8 +385,15 @@ class Driver(Checks, functional.OneGuest):
     @functional.part(lambda cls: '''
         echo 0 > /proc/sys/kernel/perf_cpu_time_max_percent
         %s
-        pmcu_record --samples 100 --period-us 5000 --for-ms 30000 --events 0x40
-        status=$?
+        # A loaded host may not let the program come within a recording
+        for try in $(seq 50); do
+            pmcu_record --samples 100 --for-ms 30000 --events 0x40 > /tmp/out
+            status=$?
+            # Unless slot 0 has the first sample's count again
+            awk '/^record / { if (!n++) first = $18; else if ($18 == first) exit 1 }' /tmp/out ||
+                break
+        done
+        cat /tmp/out
         kill $pid; wait $pid
         exit $status''' % INTERRUPTER)
     def test_interrupted(self, lines):
@@ -398,7 +405,7 @@ class Driver(Checks, functional.OneGuest):
             again = record.events[0][0] == synthetic(0x40, 0, 0)
             indexes.append(0 if again or not indexes else indexes[-1] + 1)
         self.assertGreater(indexes.count(0), 1, 'it was not interrupted')
-        self.check_order(found, indexes, period_us=5000)
+        self.check_order(found, indexes)
 
     @functional.part(lambda cls: '''
         %s

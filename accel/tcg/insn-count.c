@@ -218,17 +218,6 @@ static uint64_t insn_count_in_words(CPUState *cpu, unsigned domain,
 }
 
 /*
- * With -icount, has the vCPU executed all that it may before the next timer? A
- * timer that is due, as the last instruction has read the clock, can expire
- * before cpu_exec() returns.
- */
-static bool insn_count_slice_is_over(CPUState *cpu)
-{
-    return icount_enabled() && !qatomic_read_i64(&cpu->icount_extra) &&
-           !qatomic_read(&cpu->neg.icount_decr.u16.low);
-}
-
-/*
  * Blocks add to the words at any time: copy these at once, and again if the
  * host has let this thread wait meanwhile, so that the totals are of one
  * moment.
@@ -261,8 +250,7 @@ unsigned insn_count_peek(CPUState *cpu, uint32_t lanes,
         }
         smp_rmb();      /* the first look before the state */
         current |= 1 << insn_count_domain(cpu);
-        executes = qatomic_read(&cpu->running) &&
-                   !insn_count_slice_is_over(cpu);
+        executes = qatomic_read(&cpu->running);
         smp_rmb();      /* the state before the second look */
         for (i = 0, meanwhile = 0, changed = 0; i < ops->domains; i++) {
             meanwhile += insn_count_units(words[i][0]) -

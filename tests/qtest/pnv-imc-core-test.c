@@ -1378,6 +1378,47 @@ static void test_thread_early_stop(const void *data)
 }
 
 /*
+ * The same for posts of QEMU's main loop with -icount, where a thread may have
+ * begun the last block that it executes before a timer is due.
+ */
+static void test_thread_early_stop_icount(const void *data)
+{
+    enum { BEFORE = 300, AFTER = 110, ROUNDS = 3000 };
+    const Generation *g = data;
+    uint32_t code[ARRAY_SIZE(slow_start) + BEFORE + AFTER + 20];
+    Program p = { code, .times = SLOW_NUMBER };
+    QTestState *qts;
+    unsigned i, start, tries = 0;
+
+    for (i = 0; i < ARRAY_SIZE(slow_start); i++) {
+        add_code(&p, slow_start[i], 1);
+    }
+    add_code(&p, LI(10, ROUNDS), 1);
+    add_code(&p, MTSPR(CTR, 10), 1);
+    start = p.words;
+    add_code(&p, STD(5, 4), 1);             /* the core counts from here */
+    add_code(&p, SLOW, BEFORE);
+    add_code(&p, STD(6, 4), 1);             /* to here */
+    add_code(&p, NOP, AFTER);
+    add_code(&p, BDNZ((int)(start - p.words)), 1);
+    add_code(&p, STD_AT(3, DATA_DONE), 1);
+    add_code(&p, B(0), 1);
+
+    qts = run(g, &p, "", "-smp 1 -icount shift=5,sleep=off");
+    set_up(qts, g, 0, 0, PAGE);
+    /* Slices of 375 instructions, which is no whole number of rounds */
+    set_period(qts, 0, "post-period-ns", 12000);
+    go(qts);
+    while (!qtest_readq(qts, DATA_DONE)) {
+        set(qts, 0, "core-synthetic", "");  /* the cores post before it */
+        g_assert_cmpuint(++tries, <, 3000000);
+    }
+    g_assert_cmpuint(word(qts, PAGE, g->hv_insns), ==,
+                     ROUNDS * (BEFORE + 1) / g->scale);
+    qtest_quit(qts);
+}
+
+/*
  * When a core begins to count, the block of instructions in which a thread is
  * does not count, even if the thread counts already: all that counts is a
  * number of turns of its loop.
@@ -3179,6 +3220,7 @@ int main(int argc, char **argv)
     if (qtest_has_accel("tcg")) {
         add("thread", test_thread);
         add("thread-early-stop", test_thread_early_stop);
+        add("thread-early-stop/icount", test_thread_early_stop_icount);
         add("trace", test_trace);
         add("trace-select", test_trace_select);
         add("trace-restart", test_trace_restart);
