@@ -90,8 +90,9 @@ def samples(lines):
 def nest_rules(lines):
     """What perf says of the nest is rate x time, on each chip; returns whether it is.
 
-    The same posts bring all counts of a chip, so that these agree with each other on any host.
-    Before and after the time that perf has taken, a host that stands still makes counts larger.
+    The same posts bring all counts of a chip. perf reads one after the other: what comes between is
+    far less than 5 %, unless the host stands still just then. Before and after the time that perf
+    has taken, a host that stands still makes counts larger.
     """
     rows, time = nest(lines)
     # The synthetic word at 0xd0 grows by its number in each millisecond, one unit is 256 reads.
