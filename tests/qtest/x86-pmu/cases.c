@@ -1776,11 +1776,12 @@ static void case_info(void)
     pmu_reset();
     apic_write(APIC_LVTPC, LVT_NMI);
     apic_write(APIC_LINT1, LVT_NMI);
-    program(0, EV_INSNS | EVTSEL_OS);
+    /* Nobody knows it, so it is in no cycle */
+    program(0, 0x01c2 | EVTSEL_OS | EVTSEL_CMASK(1) | EVTSEL_INV);
     program(1, EV_BRANCHES | EVTSEL_OS | EVTSEL_USR | EVTSEL_INT |
                EVTSEL_CMASK(2) | EVTSEL_INV | EVTSEL_EDGE);
     program(2, 0x0e85 | EVTSEL_OS);         /* of the precise model only */
-    program(3, 0x01c2);                     /* nobody knows it */
+    program(3, 0x01c2);
     program(4, EV_INSNS | EVTSEL_OS);
     program(5, EV_INSNS | EVTSEL_USR);
     program(6, EV_INSNS | EVTSEL_OS);

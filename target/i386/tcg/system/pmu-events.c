@@ -156,8 +156,8 @@ static const PMUEvent pmu_events[] = {
     /* Architectural */
     TOTAL(ALL, 0x00c0, 0, "INST_RETIRED.ANY_P", INSNS),
     { "CPU_CLK_UNHALTED.THREAD_P", 0x003c, SINGLE, ALL, SOURCE_CYCLES },
-    { "CPU_CLK_UNHALTED.REF_TSC_P", 0x013c, 0, GLC, SOURCE_CYCLES },
-    { "CPU_CLK_UNHALTED.REF_XCLK", 0x013c, 0, NOT_GLC, SOURCE_CYCLES },
+    { "CPU_CLK_UNHALTED.REF_TSC_P", 0x013c, SINGLE, GLC, SOURCE_CYCLES },
+    { "CPU_CLK_UNHALTED.REF_XCLK", 0x013c, SINGLE, NOT_GLC, SOURCE_CYCLES },
     BRANCH(ALL, 0x00c4, 0, "BR_INST_RETIRED.ALL_BRANCHES", BRANCHES),
     FORMULA(ALL, 0x00c5, 0, "BR_MISP_RETIRED.ALL_BRANCHES", MISPREDICTED),
     FORMULA(ALL, 0x4f2e, 0, "LONGEST_LAT_CACHE.REFERENCE", LLC_REFS),
@@ -165,8 +165,10 @@ static const PMUEvent pmu_events[] = {
     { "TOPDOWN.SLOTS_P", 0x01a4, 0, ALL, SOURCE_SLOTS },
 
     /* Clocks */
-    { "CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE", 0x023c, 0, SKL_UP, SOURCE_CYCLES },
-    { "CPU_CLK_UNHALTED.REF_DISTRIBUTED", 0x083c, 0, ICL_UP, SOURCE_CYCLES },
+    { "CPU_CLK_UNHALTED.ONE_THREAD_ACTIVE", 0x023c, SINGLE, SKL_UP,
+      SOURCE_CYCLES },
+    { "CPU_CLK_UNHALTED.REF_DISTRIBUTED", 0x083c, SINGLE, ICL_UP,
+      SOURCE_CYCLES },
     { "CPU_CLK_UNHALTED.DISTRIBUTED", 0x02ec, SINGLE, ICL_UP,
       SOURCE_CYCLES },
     FORMULA(GLC, 0x40ec, SINGLE, "CPU_CLK_UNHALTED.PAUSE", CYCLES_PAUSE),
@@ -593,6 +595,14 @@ bool x86_pmu_event_is_zero(X86CPU *cpu, const PMUEvent *e)
     }
 }
 
+/* What comes at most as often in a cycle as the processor is wide */
+static bool x86_pmu_event_is_of_slots(const PMUEvent *e)
+{
+    return e->source == SOURCE_SLOTS || e->source == SOURCE_CATEGORY ||
+           e->source == SOURCE_BRANCH ||
+           (e->source == SOURCE_TOTAL && e->index == X86_COUNT_INSNS);
+}
+
 void x86_pmu_find_event(X86CPU *cpu, PMUConfig *c)
 {
     static const PMUEvent none = { };
@@ -624,6 +634,11 @@ void x86_pmu_find_event(X86CPU *cpu, PMUConfig *c)
     }
     if (!e) {
         e = x86_pmu_find_offcore(cpu, c->code);
+    }
+    if (e && c->cmask > cpu->pmu->width && x86_pmu_event_is_of_slots(e)) {
+        e = c->inv && !c->edge ? x86_pmu_cycles : &none;
+        c->cmask = 0;
+        c->edge = c->inv = false;
     }
     c->event = e ?: &none;
     if (c->edge && (c->cmask && c->inv ? x86_pmu_event_is_zero(cpu, c->event)

@@ -108,6 +108,7 @@ static PmuCounterState pmu_info_state(X86CPU *cpu, unsigned counter,
                                       const X86PmuCounter *info, bool on)
 {
     CPUX86State *env = &cpu->env;
+    const PMUConfig *c = &cpu->pmu->config[counter];
     bool user = env->hflags & HF_CPL_MASK;
 
     if (!on || (!info->os && !info->usr)) {
@@ -119,7 +120,8 @@ static PmuCounterState pmu_info_state(X86CPU *cpu, unsigned counter,
     if (env->msr_global_status & PMU_STATUS_CTR_FRZ) {
         return PMU_COUNTER_STATE_FROZEN;
     }
-    if (x86_pmu_event_is_zero(cpu, cpu->pmu->config[counter].event)) {
+    /* With CMASK and INV, an event that never comes counts all cycles */
+    if (x86_pmu_event_is_zero(cpu, c->event) && !(c->cmask && c->inv)) {
         return PMU_COUNTER_STATE_NO_EVENT;
     }
     return (user ? info->usr : info->os) ? PMU_COUNTER_STATE_COUNTING
