@@ -141,6 +141,20 @@ static uint64_t word(QTestState *qts, uint64_t page, uint32_t offset)
     return qtest_readq(qts, page + offset);
 }
 
+/* Wait until memory no longer has @value, on a loaded host, too */
+static void wait_while(QTestState *qts, uint64_t addr, uint64_t value)
+{
+    unsigned tries;
+
+    for (tries = 0; tries < 300000; tries++) {
+        if (qtest_readq(qts, addr) != value) {
+            return;
+        }
+        g_usleep(1000);
+    }
+    g_assert_not_reached();
+}
+
 static uint64_t any_count(QTestState *qts, uint64_t page)
 {
     uint64_t sum = 0;
@@ -267,7 +281,6 @@ static void test_clock_jump(const void *data)
     const uint64_t century = 876000ULL * 3600000 * MS;
     QTestState *qts = start(g, "", "");
     uint64_t busy;
-    unsigned waits = 0;
 
     set_up(qts, g, 0, 0, PAGE);
     put(qts, g, 0, 0, R_HTM_MODE, HTM_RUN);
@@ -276,10 +289,8 @@ static void test_clock_jump(const void *data)
     qtest_clock_step(qts, century);
     g_assert_cmpuint(word(qts, PAGE, g->busy), ==, MS / g->scale);
     qtest_qmp_assert_success(qts, "{'execute': 'cont'}");
-    while ((busy = word(qts, PAGE, g->busy)) == MS / g->scale) {
-        g_assert_cmpuint(waits++, <, 300000);
-        g_usleep(1000);
-    }
+    wait_while(qts, PAGE + g->busy, MS / g->scale);
+    busy = word(qts, PAGE, g->busy);
     g_assert_cmpuint(busy, ==, (3 * MS / 2 + century) / g->scale);
     qtest_clock_step(qts, MS - 1);
     g_assert_cmpuint(word(qts, PAGE, g->busy), ==, busy);
@@ -1229,15 +1240,7 @@ static void go(QTestState *qts)
 
 static void wait_for(QTestState *qts, uint64_t addr)
 {
-    unsigned tries;
-
-    for (tries = 0; tries < 300000; tries++) {
-        if (qtest_readq(qts, addr)) {
-            return;
-        }
-        g_usleep(1000);
-    }
-    g_assert_not_reached();
+    wait_while(qts, addr, 0);
 }
 
 /*
@@ -1337,6 +1340,24 @@ static void add_code(Program *p, uint32_t insn, unsigned times)
     }
 }
 
+static void add_slow_start(Program *p)
+{
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(slow_start); i++) {
+        add_code(p, slow_start[i], 1);
+    }
+}
+
+/* The core counts @before + 1 instructions, and then not the next @after. */
+static void add_counted(Program *p, unsigned before, unsigned after)
+{
+    add_code(p, STD(5, 4), 1);
+    add_code(p, SLOW, before);
+    add_code(p, STD(6, 4), 1);
+    add_code(p, NOP, after);
+}
+
 /*
  * A post while a thread is in the middle of a block does not count the rest of
  * that block: an instruction in between may stop the engine.
@@ -1350,14 +1371,9 @@ static void test_thread_early_stop(const void *data)
     QTestState *qts;
     unsigned i, start;
 
-    for (i = 0; i < ARRAY_SIZE(slow_start); i++) {
-        add_code(&p, slow_start[i], 1);
-    }
+    add_slow_start(&p);
     start = p.words;
-    add_code(&p, STD(5, 4), 1);             /* the core counts from here */
-    add_code(&p, SLOW, BEFORE);
-    add_code(&p, STD(6, 4), 1);             /* to here */
-    add_code(&p, NOP, AFTER);
+    add_counted(&p, BEFORE, AFTER);
     add_code(&p, STD_AT(3, DATA_DONE), 1);
     add_code(&p, LD(7, DATA_DONE), 1);
     add_code(&p, CMPDI(7, 0), 1);
@@ -1388,18 +1404,13 @@ static void test_thread_early_stop_icount(const void *data)
     uint32_t code[ARRAY_SIZE(slow_start) + BEFORE + AFTER + 20];
     Program p = { code, .times = SLOW_NUMBER };
     QTestState *qts;
-    unsigned i, start, tries = 0;
+    unsigned start, tries = 0;
 
-    for (i = 0; i < ARRAY_SIZE(slow_start); i++) {
-        add_code(&p, slow_start[i], 1);
-    }
+    add_slow_start(&p);
     add_code(&p, LI(10, ROUNDS), 1);
     add_code(&p, MTSPR(CTR, 10), 1);
     start = p.words;
-    add_code(&p, STD(5, 4), 1);             /* the core counts from here */
-    add_code(&p, SLOW, BEFORE);
-    add_code(&p, STD(6, 4), 1);             /* to here */
-    add_code(&p, NOP, AFTER);
+    add_counted(&p, BEFORE, AFTER);
     add_code(&p, BDNZ((int)(start - p.words)), 1);
     add_code(&p, STD_AT(3, DATA_DONE), 1);
     add_code(&p, B(0), 1);
@@ -1432,11 +1443,9 @@ static void test_thread_late_start(void)
     };
     QTestState *qts;
     uint64_t counted = 0, before;
-    unsigned i, tries = 0;
+    unsigned i;
 
-    for (i = 0; i < ARRAY_SIZE(slow_start); i++) {
-        add_code(&p, slow_start[i], 1);
-    }
+    add_slow_start(&p);
     add_code(&p, LD(7, DATA_LDBAR), 1);
     add_code(&p, MTSPR(LDBAR, 7), 1);
     add_code(&p, STD_AT(3, DATA_DONE), 1);
@@ -1454,10 +1463,7 @@ static void test_thread_late_start(void)
         before = counted;
         put(qts, P10, 0, 0, R_PDBAR, PAGE);
         /* A loaded host may not let the thread run for a while */
-        while (word(qts, PAGE, P10->hv_insns) == before) {
-            g_assert_cmpuint(++tries, <, 300000);
-            g_usleep(1000);
-        }
+        wait_while(qts, PAGE + P10->hv_insns, before);
         qtest_qmp_assert_success(qts, "{ 'execute': 'stop' }");
         put(qts, P10, 0, 0, R_PDBAR, 0);
         qtest_qmp_assert_success(qts, "{ 'execute': 'cont' }");

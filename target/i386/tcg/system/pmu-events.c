@@ -595,18 +595,25 @@ bool x86_pmu_event_is_zero(X86CPU *cpu, const PMUEvent *e)
     }
 }
 
-/* What comes at most as often in a cycle as the processor is wide */
-static bool x86_pmu_event_is_of_slots(const PMUEvent *e)
+/* How often an event can come in a cycle */
+static unsigned x86_pmu_event_most(X86CPU *cpu, const PMUEvent *e)
 {
-    return e->source == SOURCE_SLOTS || e->source == SOURCE_CATEGORY ||
-           e->source == SOURCE_BRANCH ||
-           (e->source == SOURCE_TOTAL && e->index == X86_COUNT_INSNS);
+    if (e->filter & SINGLE) {
+        return 1;
+    }
+    if (e->source == SOURCE_SLOTS || e->source == SOURCE_CATEGORY ||
+        e->source == SOURCE_BRANCH ||
+        (e->source == SOURCE_TOTAL && e->index == X86_COUNT_INSNS)) {
+        return cpu->pmu->width;
+    }
+    return UINT_MAX;
 }
 
 void x86_pmu_find_event(X86CPU *cpu, PMUConfig *c)
 {
     static const PMUEvent none = { };
     const PMUEvent *e = NULL;
+    unsigned most;
 
     if (c->cmask || c->edge) {
         e = x86_pmu_find_row(cpu, c->code,
@@ -622,25 +629,24 @@ void x86_pmu_find_event(X86CPU *cpu, PMUConfig *c)
         return;
     }
     e = x86_pmu_find_row(cpu, c->code, SINGLE);
-    if (e && (c->cmask > 1 || (!c->edge && !c->inv))) {
-        if (c->cmask > 1) {         /* in no cycle, and none begins or ends */
-            e = c->inv && !c->edge ? x86_pmu_cycles : &none;
-        }
-        c->cmask = 0;
-        c->edge = c->inv = false;
-    }
     if (!e) {
         e = x86_pmu_find_row(cpu, c->code, 0);
     }
     if (!e) {
         e = x86_pmu_find_offcore(cpu, c->code);
     }
-    if (e && c->cmask > cpu->pmu->width && x86_pmu_event_is_of_slots(e)) {
-        e = c->inv && !c->edge ? x86_pmu_cycles : &none;
+    if (!e) {
+        e = &none;
+    }
+    most = x86_pmu_event_most(cpu, e);
+    if (c->cmask > most || (most == 1 && !c->edge && !c->inv)) {
+        if (c->cmask > most) {      /* in no cycle, and none begins or ends */
+            e = c->inv && !c->edge ? x86_pmu_cycles : &none;
+        }
         c->cmask = 0;
         c->edge = c->inv = false;
     }
-    c->event = e ?: &none;
+    c->event = e;
     if (c->edge && (c->cmask && c->inv ? x86_pmu_event_is_zero(cpu, c->event)
                                        : c->event->source == SOURCE_CYCLES ||
                                          c->event->source == SOURCE_SLOTS)) {
