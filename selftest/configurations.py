@@ -96,6 +96,8 @@ def main(argv):
     for name in opt.names:
         qemu.goals = our_objects if opt.objects else goals if CONFIGURATIONS[name].targets \
             else lambda _: ['all']
+        if name in CROSS and not opt.objects:       # what makes flash images would not run here
+            qemu.goals = lambda kind: [g for g in goals(kind) if not g.startswith(qemu.PNOR)]
         need(name, PACKAGES.get(name, ''))
         if name in CROSS:
             fetch_libraries(CROSS[name])
