@@ -244,7 +244,10 @@ unsigned insn_count_peek(CPUState *cpu, uint32_t lanes,
         current = 1 << insn_count_domain(cpu);
         smp_rmb();      /* the domain before its words */
         for (i = 0; i < ops->domains; i++) {
-            for (w = 0; w < ops->words; w++) {
+            words[i][0] = insn_count_get(cpu, i, 0);
+            /* Events that subtract lanes of later words must not be too high */
+            smp_rmb();
+            for (w = 1; w < ops->words; w++) {
                 words[i][w] = insn_count_get(cpu, i, w);
             }
         }
