@@ -52,10 +52,12 @@ CONFIGURATIONS = {
                     targets=('arm', 'ppc', 'i386')),
     'arm64': cross('arm64', 'aarch64-linux-gnu'),
     'arm64-no-tcg': cross('arm64', 'aarch64-linux-gnu', '--disable-tcg', targets=('aarch64',)),
+    's390x': cross('s390x', 's390x-linux-gnu'),         # big-endian
 }
-CROSS = {'32-bit': 'i386', 'arm64': 'arm64', 'arm64-no-tcg': 'arm64'}
+CROSS = {'32-bit': 'i386', 'arm64': 'arm64', 'arm64-no-tcg': 'arm64', 's390x': 's390x'}
 PACKAGES = {'default': 'python3-sphinx python3-sphinx-rtd-theme', 'clang-asan': 'clang g++',
-            'clang-tsan': 'clang g++', '32-bit': 'gcc-i686-linux-gnu libc6-dev-i386-cross'}
+            'clang-tsan': 'clang g++', '32-bit': 'gcc-i686-linux-gnu libc6-dev-i386-cross',
+            's390x': 'gcc-s390x-linux-gnu libc6-dev-s390x-cross'}
 
 
 def fetch_libraries(arch):
@@ -97,7 +99,8 @@ def main(argv):
         qemu.goals = our_objects if opt.objects else goals if CONFIGURATIONS[name].targets \
             else lambda _: ['all']
         if name in CROSS and not opt.objects:       # what makes flash images would not run here
-            qemu.goals = lambda kind: [g for g in goals(kind) if not g.startswith(qemu.PNOR)]
+            qemu.goals = lambda kind: [g for g in goals(kind) if not g.startswith(qemu.PNOR)] + [
+                f'{qemu.PNOR}pnv-imc-{model}.dtb' for model in ('4e0200', '800200')]
         need(name, PACKAGES.get(name, ''))
         if name in CROSS:
             fetch_libraries(CROSS[name])
