@@ -286,25 +286,21 @@ static void hisi_pmcu_add_synthetic(HisiPmcuState *s, unsigned slot,
 /*
  * Hold the instruction counts of all CPUs; return the time at which they are
  * held. If the host lets this thread wait meanwhile, the CPUs go on: then hold
- * them anew, so that instructions and cycles are of the same time. A host that
- * always needs longer gets twice the time with each try.
+ * them anew, so that instructions and cycles are of the same time.
  */
 static int64_t hisi_pmcu_hold_counts(HisiPmcuState *s)
 {
     int64_t now, most = HISI_PMCU_HOLD_NS + s->nr_cpus * HISI_PMCU_HOLD_CPU_NS;
-    unsigned slot, tries;
+    unsigned slot, tries = 10;
 
-    for (tries = 0; tries < 10; tries++) {
+    do {
         now = qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL);
         for (slot = 0; slot < s->nr_slots; slot++) {
             if (s->cpu[slot]) {
                 arm_pmu_ext_hold(s->cpu[slot]);
             }
         }
-        if (qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) - now <= most << tries) {
-            break;
-        }
-    }
+    } while (qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL) - now > most && --tries);
     return now;
 }
 
