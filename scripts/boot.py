@@ -162,7 +162,7 @@ class Messages(threading.Thread):
 
     def reason(self):
         """The last message of a QEMU that has closed its console; hints follow some messages."""
-        self.join(10)
+        self.join(60)
         with self.lock:
             found = [text for text in self.held if PREFIX.match(text)] or self.held
             if found:

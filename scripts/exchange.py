@@ -22,10 +22,13 @@ PORT = 'pmu-get'        # the virtio port through which files come out
 REPEATABLE = ['-icount', 'shift=1,sleep=off', '-seed', '1', '-rtc', 'base=2026-01-01,clock=vm']
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(('127.0.0.1', 0))
-        return probe.getsockname()[1]
+def free_ports(number):
+    """Different ports that nobody has, for QEMU, which takes them later."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(number)]
+        for probe in probes:
+            probe.bind(('127.0.0.1', 0))
+        return [probe.getsockname()[1] for probe in probes]
 
 
 def virtiofsd():
@@ -64,6 +67,7 @@ class Exchange:
             self._get()
         if opt.shares:
             self._share()
+        self.ports = free_ports(bool(opt.ssh) + bool(opt.gdb))
         if opt.net or opt.ssh:
             self._net(kernel)
         if opt.gdb:
@@ -136,7 +140,7 @@ class Exchange:
         self.files['/pmu/net'] = guest.SOURCES / 'net.sh'
         self.setup.append(f'sh /pmu/net {shlex.quote(top)} {"ssh" * self.opt.ssh} || exit 1\n')
         if self.opt.ssh:
-            port, key = free_port(), ssh_key()
+            port, key = self.ports.pop(), ssh_key()
             forward = f',hostfwd=tcp:127.0.0.1:{port}-:22'
             self.files['/root/.ssh/authorized_keys'] = key.with_name('ssh-key.pub')
             ui.say(f'ssh -p {port} -i {shlex.quote(ui.show(key))} -o StrictHostKeyChecking=no '
@@ -146,7 +150,7 @@ class Exchange:
 
     def _gdb(self, kernel):
         vmlinux = kernels.symbols(kernel, self.modules.arch) if self.opt.symbols else None
-        port = free_port()
+        port = self.ports.pop()
         self.args += ['-gdb', f'tcp:127.0.0.1:{port}']
         if vmlinux:
             gdb = 'gdb' if self.opt.arch == 'x86' else 'gdb-multiarch'

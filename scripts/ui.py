@@ -377,6 +377,8 @@ def main(function):
         except SystemExit as end:
             status = end.code
         sys.stdout.flush()
+        # One that comes later than this must not interrupt what is behind the handlers.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     except Fail as fail:
         say(f'error: {fail}')
         status = fail.status

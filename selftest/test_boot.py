@@ -428,7 +428,7 @@ class Messages(unittest.TestCase):
         with open('/dev/full', 'w', buffering=1) as log, subprocess.Popen(
                 ['sh', '-c', 'seq 30000'], stdout=subprocess.PIPE) as child:
             messages = boot.Messages(child.stdout, log)
-            self.assertEqual(child.wait(60), 0)
+            self.assertEqual(child.wait(600), 0)
             self.assertEqual(messages.reason(), '30000')
             with self.assertRaises(OSError):
                 log.close()
@@ -440,7 +440,7 @@ class Messages(unittest.TestCase):
                 mock.patch('builtins.print', side_effect=BrokenPipeError):
             messages = boot.Messages(child.stdout, log)
             messages.release()
-            self.assertEqual(child.wait(20), 0)
+            self.assertEqual(child.wait(600), 0)
             messages.join()
 
 
@@ -709,7 +709,7 @@ class Inside(unittest.TestCase):
         """the guest's network has its driver and an address, and --ssh a port of this host"""
         write(self.top, {'none/virtio_net.ko': 'vermagic=6\0', 'key': '', 'key.pub': ''})
         with mock.patch('exchange.ssh_key', lambda: self.top / 'ssh-key'), \
-                mock.patch('exchange.free_port', lambda: 2200), \
+                mock.patch('exchange.free_ports', lambda number: [2200] * number), \
                 contextlib.redirect_stderr(io.StringIO()) as said:
             for ssh, netdev in (False, 'user,id=net'), (
                     True, 'user,id=net,hostfwd=tcp:127.0.0.1:2200-:22'):

@@ -25,11 +25,13 @@ class Pauses(unittest.TestCase):
 
         def look():
             found = list(emulators())
-            for pid in found:
-                stat = pathlib.Path(f'/proc/{pid}/stat').read_text(encoding='utf-8')
-                states.append(stat.rpartition(') ')[2][0])
-                if enough(states) or len(states) > 3000:
-                    os.kill(pid, signal.SIGKILL)
+            # One that got the signal in an earlier look can be gone at any time.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                for pid in found:
+                    stat = pathlib.Path(f'/proc/{pid}/stat').read_text(encoding='utf-8')
+                    states.append(stat.rpartition(') ')[2][0])
+                    if enough(states) or len(states) > 3000:
+                        os.kill(pid, signal.SIGKILL)
             return found
 
         with tempfile.TemporaryDirectory() as temp:

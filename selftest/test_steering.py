@@ -25,17 +25,20 @@ class Steering(unittest.TestCase):
         self.assertAlmostEqual(shares[-1], 70, delta=0.8)
         tables = text[text.index('where '):].split('\n\n')
         self.assertEqual(len(tables), 3)
-        slots, grown = [], 0
+        good, grown = 0, 0
         for table in tables:
             found = [re.findall(rf'(?m)^CPU 0 +{name} +([\d.]+) %$', table)
                      for name in ('retiring', 'bad-speculation', 'frontend-bound')]
-            # A perf that starts has both registers set to 0 while no counter counts.
-            if found == 3 * [['0.0']] and not re.search(r'(?m)^CPU 0 +fixed3 .* counting$', table):
+            slots = re.findall(r'(?m)^CPU 0 +fixed3 TOPDOWN.SLOTS +([\d,]+)', table)
+            # A perf that starts has the kernel clear first slots, then metrics; when a program
+            # gets the CPU back, the kernel restores both while no counter counts.
+            few = not slots or int(slots[0].replace(',', '')) < 1000
+            if few or found == 3 * [['0.0']] and not re.search(r'CPU 0 +fixed3 .*counting\n', table):
                 continue
             for value, [percent] in zip((70, 10, 10), found):
                 self.assertAlmostEqual(float(percent), value, delta=0.8)
-            slots += re.findall(r'(?m)^CPU 0 +fixed3 TOPDOWN.SLOTS +([\d,]+)', table)
+            good += 1
             # Of the kernel's watchdog, which seldom starts it anew
             grown += len(re.findall(r'(?m)^CPU 0 +fixed1 \S+ +\S+ +[1-9]\S* +counting$', table))
-        self.assertGreaterEqual(len(slots), 2, text)
+        self.assertGreaterEqual(good, 2, text)
         self.assertGreater(grown, 0, text)

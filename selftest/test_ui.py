@@ -149,6 +149,15 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             self.assertFalse(pathlib.Path('/proc', pid.read_text().strip()).exists())
             pid.unlink()
 
+    def test_interrupted_late(self):
+        """a command that is done has its status, and no traceback, if Ctrl-C comes that late"""
+        done = self.main('''
+    import os, signal
+    flushes = iter([lambda: None, lambda: os.kill(os.getpid(), signal.SIGINT)])
+    sys.stdout = type('Out', (), {'flush': lambda self: next(flushes)()})()
+    return 7''')
+        self.assertEqual((done.returncode, done.stderr), (7, ''))
+
     def test_waited_for(self):
         """after Ctrl-C, too, pmu waits for a command that has something to tidy up"""
         for name in 'run', 'call':
