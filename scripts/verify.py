@@ -145,8 +145,9 @@ def verify():
             for problem in problems:
                 print(f'#   {problem}', flush=True)
             if problems and not sys.stdout.isatty():
-                # Meson shows what a failed test writes here, and hides the comments of TAP.
-                print(f'{rule}:', *problems, '', sep='\n', file=sys.stderr, flush=True)
+                # Meson shows what a failed test writes here, and hides the comments of TAP. In one
+                # piece: the progress of this step comes here, too, from a thread.
+                sys.stderr.write('\n'.join((f'{rule}:', *problems, '', '')))
             broken += bool(problems)
         print(f'1..{number}')
     if broken:

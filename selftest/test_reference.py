@@ -14,6 +14,7 @@ import debian
 import qemu
 import tree
 import ui
+from fixtures import messages
 
 # Debian's libraries come with a program that starts those that need them.
 LOADER = '#!/bin/sh\nprintf "%s\\n" "$@"\n'
@@ -57,7 +58,7 @@ class Reference(unittest.TestCase):
         """What `reference` brings up to date; returns what it says, and where it leads."""
         with contextlib.redirect_stderr(io.StringIO()) as text:
             qemu.reference(*args)
-        return text.getvalue(), (self.top / 'reference').resolve().name
+        return '\n'.join(messages(text.getvalue())), (self.top / 'reference').resolve().name
 
     def test_debians(self):
         """it is Debian's build of the very version, started with its libraries and our firmware"""

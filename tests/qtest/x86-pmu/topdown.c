@@ -3773,7 +3773,7 @@ static void case_td_pinned_bandwidth(void)
 static void case_td_migrate(void)
 {
     Leaves l = { };
-    uint32_t turns;
+    uint64_t turns;
 
     start(FIXED_USR);
     program_events(0, EVTSEL_USR);
