@@ -90,17 +90,16 @@ def samples(lines):
 def nest_rules(lines):
     """What perf says of the nest is rate x time, on each chip; returns whether it is.
 
-    Each count is one of whole posts, which come each millisecond. perf reads the counts one after
-    the other, before and after the time that it takes: a host that stands still there makes one
-    larger than another, by any number of posts.
+    The same posts bring all counts of a chip. perf reads one after the other: what comes between is
+    far less than 5 %, unless the host stands still just then. Before and after the time that perf
+    has taken, a host that stands still makes counts larger.
     """
     rows, time = nest(lines)
     # The synthetic word at 0xd0 grows by its number in each millisecond, one unit is 256 reads.
-    posts = [[count / (1e6 if 'CYC' in event else (0xd0 // 8 + 512 * chip) * 256)
-              for chip, count, event in rows if chip == n] for n in (0, 1)]
-    good = len(time) == 1 and all(
-        len(two) == 2 and all(abs(n - round(n)) < 0.01 and 950 * time[0] < n < 2000 * time[0]
-                              for n in two) for two in posts)
+    seconds = [[count / (1e9 if 'CYC' in event else (0xd0 // 8 + 512 * chip) * 256 * 1000)
+                for chip, count, event in rows if chip == n] for n in (0, 1)]
+    good = all(len(two) == 2 and len(time) == 1 and max(two) < 1.05 * min(two) and
+               0.95 * time[0] < min(two) < 2 * time[0] for two in seconds)
     print()
     return verdict(good, 'clock and reads of both chips are rate x time')
 

@@ -22,13 +22,12 @@ PORT = 'pmu-get'        # the virtio port through which files come out
 REPEATABLE = ['-icount', 'shift=1,sleep=off', '-seed', '1', '-rtc', 'base=2026-01-01,clock=vm']
 
 
-def free_ports(number):
-    """Different ports that nobody has, for QEMU, which takes them later."""
-    with contextlib.ExitStack() as stack:
-        probes = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for probe in probes:
-            probe.bind(('127.0.0.1', 0))
-        return [probe.getsockname()[1] for probe in probes]
+def free_port(other=None):
+    """A port that nobody has, and not `other`, which QEMU does not have yet."""
+    with socket.socket() as probe:
+        probe.bind(('127.0.0.1', 0))
+        port = probe.getsockname()[1]
+    return free_port(other) if port == other else port
 
 
 def virtiofsd():
@@ -58,6 +57,7 @@ class Exchange:
         self.fds = []           # files that QEMU inherits
         self.servers = []       # of shared folders: (folder of the host, process, log)
         self.kept = None        # the Snapshot, if there is to be one
+        self.ssh_port = None
         self.modules = kernels.Modules(kernel, guest.ARCHES[opt.arch])
         for name in opt.modprobe:
             self.modules.add(name)
@@ -67,7 +67,6 @@ class Exchange:
             self._get()
         if opt.shares:
             self._share()
-        self.ports = free_ports(bool(opt.ssh) + bool(opt.gdb))
         if opt.net or opt.ssh:
             self._net(kernel)
         if opt.gdb:
@@ -140,8 +139,8 @@ class Exchange:
         self.files['/pmu/net'] = guest.SOURCES / 'net.sh'
         self.setup.append(f'sh /pmu/net {shlex.quote(top)} {"ssh" * self.opt.ssh} || exit 1\n')
         if self.opt.ssh:
-            port, key = self.ports.pop(), ssh_key()
-            forward = f',hostfwd=tcp:127.0.0.1:{port}-:22'
+            self.ssh_port = port = free_port()
+            key, forward = ssh_key(), f',hostfwd=tcp:127.0.0.1:{port}-:22'
             self.files['/root/.ssh/authorized_keys'] = key.with_name('ssh-key.pub')
             ui.say(f'ssh -p {port} -i {shlex.quote(ui.show(key))} -o StrictHostKeyChecking=no '
                    '-o UserKnownHostsFile=/dev/null root@127.0.0.1')
@@ -150,7 +149,7 @@ class Exchange:
 
     def _gdb(self, kernel):
         vmlinux = kernels.symbols(kernel, self.modules.arch) if self.opt.symbols else None
-        port = self.ports.pop()
+        port = free_port(self.ssh_port)
         self.args += ['-gdb', f'tcp:127.0.0.1:{port}']
         if vmlinux:
             gdb = 'gdb' if self.opt.arch == 'x86' else 'gdb-multiarch'

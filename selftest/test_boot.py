@@ -709,7 +709,7 @@ class Inside(unittest.TestCase):
         """the guest's network has its driver and an address, and --ssh a port of this host"""
         write(self.top, {'none/virtio_net.ko': 'vermagic=6\0', 'key': '', 'key.pub': ''})
         with mock.patch('exchange.ssh_key', lambda: self.top / 'ssh-key'), \
-                mock.patch('exchange.free_ports', lambda number: [2200] * number), \
+                mock.patch('exchange.free_port', lambda: 2200), \
                 contextlib.redirect_stderr(io.StringIO()) as said:
             for ssh, netdev in (False, 'user,id=net'), (
                     True, 'user,id=net,hostfwd=tcp:127.0.0.1:2200-:22'):
@@ -722,6 +722,13 @@ class Inside(unittest.TestCase):
                 self.assertEqual(given.files['/pmu/net'], guest.SOURCES / 'net.sh')
                 self.assertEqual('/root/.ssh/authorized_keys' in given.files, ssh)
         self.assertRegex(said.getvalue(), r'^pmu: ssh -p 2200 -i \S*ssh-key .*@127\.0\.0\.1\n$')
+
+    def test_free_port(self):
+        """gdb does not get the port that ssh will have, though nobody has it yet"""
+        with mock.patch('exchange.socket.socket') as socket:
+            probe = socket.return_value.__enter__.return_value
+            probe.getsockname.side_effect = [('127.0.0.1', port) for port in (2200, 2200, 2201)]
+            self.assertEqual(exchange.free_port(2200), 2201)
 
     def test_two_snapshots(self):
         """of two guests that are saved at the same time, both are whole, and one stays"""
