@@ -1393,6 +1393,20 @@ static void test_thread_early_stop(const void *data)
     qtest_quit(qts);
 }
 
+/* Let QEMU's main loop post again and again, until the program has ended. */
+static void post_until_done(QTestState *qts)
+{
+    unsigned tries = 0;
+
+    /* Slices of 375 instructions, which is no whole number of rounds */
+    set_period(qts, 0, "post-period-ns", 12000);
+    go(qts);
+    while (!qtest_readq(qts, DATA_DONE)) {
+        set(qts, 0, "core-synthetic", "");  /* the cores post before it */
+        g_assert_cmpuint(++tries, <, 3000000);
+    }
+}
+
 /*
  * The same for posts of QEMU's main loop with -icount, where a thread may have
  * begun the last block that it executes before a timer is due.
@@ -1404,7 +1418,7 @@ static void test_thread_early_stop_icount(const void *data)
     uint32_t code[ARRAY_SIZE(slow_start) + BEFORE + AFTER + 20];
     Program p = { code, .times = SLOW_NUMBER };
     QTestState *qts;
-    unsigned start, tries = 0;
+    unsigned start;
 
     add_slow_start(&p);
     add_code(&p, LI(10, ROUNDS), 1);
@@ -1417,13 +1431,7 @@ static void test_thread_early_stop_icount(const void *data)
 
     qts = run(g, &p, "", "-smp 1 -icount shift=5,sleep=off");
     set_up(qts, g, 0, 0, PAGE);
-    /* Slices of 375 instructions, which is no whole number of rounds */
-    set_period(qts, 0, "post-period-ns", 12000);
-    go(qts);
-    while (!qtest_readq(qts, DATA_DONE)) {
-        set(qts, 0, "core-synthetic", "");  /* the cores post before it */
-        g_assert_cmpuint(++tries, <, 3000000);
-    }
+    post_until_done(qts);
     g_assert_cmpuint(word(qts, PAGE, g->hv_insns), ==,
                      ROUNDS * (BEFORE + 1) / g->scale);
     qtest_quit(qts);
@@ -2444,15 +2452,9 @@ static const uint32_t p10_states[STATES][2] = {
     { 0x360, 0x320 }, { 0x2e0, 0x2a0 }, { 0x3e0, 0x3a0 }, { 0x460, 0x420 },
 };
 
-/*
- * The code of a guest, which is to end with a system call; if @stop, counting
- * then ends
- */
-static QTestState *run_guest(const Generation *g, const char *args,
-                             uint64_t msr, uint64_t times, bool latch,
-                             bool stop)
+/* Memory below 1 GiB is mapped 1:1, as in ppc-count-test.c */
+static void map_memory(QTestState *qts)
 {
-    /* Memory below 1 GiB is mapped 1:1, as in ppc-count-test.c */
     static const struct {
         uint64_t addr;
         uint64_t value;
@@ -2463,6 +2465,21 @@ static QTestState *run_guest(const Generation *g, const char *args,
         { 0x110000, 0x8000000000102009 },
         { 0x102000, 0xc000000000000187 },
     };
+    unsigned i;
+
+    for (i = 0; i < ARRAY_SIZE(tables); i++) {
+        qtest_writeq(qts, tables[i].addr, tables[i].value);
+    }
+}
+
+/*
+ * The code of a guest, which is to end with a system call; if @stop, counting
+ * then ends
+ */
+static QTestState *run_guest(const Generation *g, const char *args,
+                             uint64_t msr, uint64_t times, bool latch,
+                             bool stop)
+{
     const uint32_t handler[] = {
         stop ? STD(6, 4) : NOP, LI(10, 1), STD_AT(10, DATA_DONE), B(0),
     };
@@ -2475,9 +2492,7 @@ static QTestState *run_guest(const Generation *g, const char *args,
     const uint32_t code[] = { BDNZ_HERE, SC(1) };
     unsigned i;
 
-    for (i = 0; i < ARRAY_SIZE(tables); i++) {
-        qtest_writeq(qts, tables[i].addr, tables[i].value);
-    }
+    map_memory(qts);
     for (i = 0; i < ARRAY_SIZE(code); i++) {
         qtest_writel(qts, GUEST_AT + 4 * i, code[i]);
     }
@@ -2486,6 +2501,62 @@ static QTestState *run_guest(const Generation *g, const char *args,
     go(qts);
     wait_for(qts, DATA_DONE);
     return qts;
+}
+
+/*
+ * Instructions in problem state, of blocks that end early by a fault, whose
+ * handler stops the engine: what QEMU's main loop posts meanwhile must not have
+ * the rest of these blocks either.
+ */
+static void test_problem_early_stop_icount(const void *data)
+{
+    enum { BEFORE = 300, AFTER = 110, ROUNDS = 3000, NOT_MAPPED = 0x4000 };
+    const Generation *g = data;
+    const uint32_t (*at)[2] = g == P9 ? p9_states : p10_states;
+    uint32_t code[ARRAY_SIZE(slow_start) + 20];
+    uint32_t handler[] = {
+        STD(6, 4), ADDI(20, 20, -1), CMPDI(20, 0), BEQ(2), 0 /* again */,
+        LI(3, 1), STD_AT(3, DATA_DONE), B(0),
+    };
+    Program p = {
+        code, .times = SLOW_NUMBER, .handler = handler,
+        .handler_words = ARRAY_SIZE(handler), .vector = 0x300,
+    };
+    unsigned i, again;
+    QTestState *qts;
+
+    add_slow_start(&p);
+    add_code(&p, LIS(22, 0x7fff), 1);
+    add_code(&p, MTSPR(DEC, 22), 1);
+    add_code(&p, LIS(3, 0x10), 1);
+    add_code(&p, MTSPR(PTCR, 3), 1);
+    add_code(&p, LIS(3, 0x50), 1);
+    add_code(&p, MTSPR(LPCR, 3), 1);
+    add_code(&p, ORI(7, 7, MSR_PR), 1);
+    add_code(&p, LI(20, ROUNDS), 1);
+    add_code(&p, LIS(21, GUEST_AT >> 16), 1);
+    add_code(&p, LIS(11, NOT_MAPPED), 1);
+    again = 0x10 + 4 * p.words;
+    handler[4] = B(((int)again - (int)p.vector) / 4 - 4);
+    add_code(&p, MTSPR(SRR0, 21), 1);
+    add_code(&p, MTSPR(SRR1, 7), 1);
+    add_code(&p, STD(5, 4), 1);
+    add_code(&p, RFID, 1);
+
+    qts = run(g, &p, "", "-smp 1 -m 1G -icount shift=5,sleep=off");
+    map_memory(qts);
+    for (i = 0; i < BEFORE + 1 + AFTER; i++) {
+        qtest_writel(qts, GUEST_AT + 4 * i,
+                     i < BEFORE ? SLOW : i == BEFORE ? STD(5, 11) : NOP);
+    }
+    set_up(qts, g, 0, 0, PAGE);
+    post_until_done(qts);
+    g_assert_cmpuint(word(qts, PAGE, at[ADJUNCT][0]), ==,
+                     ROUNDS * BEFORE / g->scale);
+    /* rfid, and the store that stops the engine */
+    g_assert_cmpuint(word(qts, PAGE, at[HYPERVISOR][0]), ==,
+                     ROUNDS * 2 / g->scale);
+    qtest_quit(qts);
 }
 
 static void check_guest(const Generation *g, uint64_t msr, unsigned state,
@@ -3227,6 +3298,7 @@ int main(int argc, char **argv)
         add("thread", test_thread);
         add("thread-early-stop", test_thread_early_stop);
         add("thread-early-stop/icount", test_thread_early_stop_icount);
+        add("thread-early-stop/problem/icount", test_problem_early_stop_icount);
         add("trace", test_trace);
         add("trace-select", test_trace_select);
         add("trace-restart", test_trace_restart);
