@@ -2148,6 +2148,72 @@ static void case_pmi_skid_store(void)
     check("RIP", NO_STEP, cpu->pmi_rip, (uintptr_t)payload_stored);
 }
 
+/*
+ * An interrupt is due after instructions of both privileges: it comes right
+ * behind the last one, although each may have got all units before.
+ */
+static void case_pmi_both(void)
+{
+    enum { NOPS = 200, TURN = 5 + NOPS + 2 };
+    const uintptr_t loop = (uintptr_t)payload_call_jumps;
+    const uintptr_t gate = (uintptr_t)syscall_jumps;
+    /* Where SYSCALL, three times JMP, SYSRET, a NOP, DEC, and JNZ go */
+    const struct {
+        unsigned insns;
+        uintptr_t rip;
+    } t[] = {
+        { 1, gate }, { 2, gate + 2 }, { 3, gate + 4 }, { 4, gate + 6 },
+        { 5, loop + 2 }, { 6, loop + 3 }, { TURN - 1, loop + 2 + NOPS + 3 },
+        { TURN, loop },
+    };
+    Cpu *cpu = this_cpu();
+    unsigned turn, n;
+    int i;
+
+    wrmsr(MSR_LSTAR, gate);
+    for (i = 0, turn = 0; turn < 9; i = (i + 1) % ARRAY_SIZE(t), turn += !i) {
+        n = turn * TURN + t[i].insns;
+        pmu_reset();
+        pmu_enable = COUNTERS_MASK;
+        apic_write(APIC_LVTPC, LVT_NMI);
+        program(0, EV_INSNS | EVTSEL_OS | EVTSEL_USR | EVTSEL_INT);
+        /* IRET, CALL, three times MOV */
+        wrmsr(MSR_A_PMC(0), negative(5 + n));
+        cpu->pmis = 0;
+        user(body_call_jumps, (uintptr_t)cpu + GUEST_STACK_SIZE / 2);
+        check("interrupts", n, cpu->pmis, 1);
+        check("RIP", n, cpu->pmi_rip, t[i].rip);
+    }
+    wrmsr(MSR_LSTAR, (uintptr_t)syscall_return);
+    pmu_reset();
+}
+
+/*
+ * That of a user's counter waits for the user. At CPL 0, QEMU looks at another
+ * deadline, which is too early, directly after STI: this delays what would come
+ * there, and not what comes later.
+ */
+static void case_pmi_sti(void)
+{
+    Cpu *cpu = this_cpu();
+
+    set_gate(0x82, gate_sti, 3);
+    pmu_reset();
+    pmu_enable = COUNTERS_MASK;
+    apic_write(APIC_LVTPC, LVT_NMI);
+    /* CALL, INT */
+    program(0, EV_INSNS | EVTSEL_USR | EVTSEL_INT);
+    wrmsr(MSR_A_PMC(0), negative(2));
+    /* Never due: IRET to the program, of the gate, and of the interrupt */
+    program(1, EV_FAR | EVTSEL_OS | EVTSEL_INT);
+    wrmsr(MSR_A_PMC(1), negative(3 + 1));
+    cpu->pmis = 0;
+    user(body_int_nops, 0);
+    check("interrupts", NO_STEP, cpu->pmis, 1);
+    check("RIP", NO_STEP, cpu->pmi_rip, (uintptr_t)payload_int_nops);
+    pmu_reset();
+}
+
 /* QEMU looks at the deadline of a counter of stores, which is far too early. */
 static bool hook_store(Frame *f)
 {

@@ -107,6 +107,8 @@
     X(pmi_skid_far, "pmi/skid-far-branches", 0)                             \
     X(pmi_skid_store, "pmi/skid-stores", 0)                                 \
     X(pmi_elsewhere, "pmi/at-another-privilege", 0)                         \
+    X(pmi_both, "pmi/of-both-privileges", 0)                                \
+    X(pmi_sti, "pmi/at-another-privilege-behind-sti", 0)                    \
     X(pmi_undefined, "pmi/undefined-instruction", 0)                        \
     X(pmi_full_block, "pmi/full-block", 0)                                  \
     X(pmi_away, "pmi/away", CASE_MANUAL)                                    \

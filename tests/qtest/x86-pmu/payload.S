@@ -196,6 +196,63 @@ gate_reset_status:
     pop     %rax
     iretq
 
+/*
+ * Of 207 instructions a turn, four are at CPL 0, each in a block of its own:
+ * these use less of the deadline than those at CPL 3. The argument is a stack
+ * for interrupts at CPL 0: SYSCALL keeps that of the user.
+ */
+BODY call_jumps
+    mov     %rsp, %r9
+    mov     %rdi, %rsp
+    mov     $10, %r8d
+    .globl  payload_call_jumps
+payload_call_jumps:
+    syscall
+    .rept   200
+    nop
+    .endr
+    dec     %r8d
+    jnz     payload_call_jumps
+    mov     %r9, %rsp
+    ret
+
+    .globl  syscall_jumps
+syscall_jumps:
+    .rept   3
+    jmp     1f
+1:
+    .endr
+    sysretq
+
+/* One block with many instructions on each side of STI and IRET */
+BODY int_nops
+    int     $0x82
+    .globl  payload_int_nops
+payload_int_nops:
+    .rept   100
+    nop
+    .endr
+    ret
+
+    .globl  gate_sti
+gate_sti:
+    .rept   300
+    nop
+    .endr
+    sti
+    iretq
+
+BODY sti_reset
+    mov     $0x390, %ecx
+    mov     $1, %eax
+    xor     %edx, %edx
+    sti
+    wrmsr
+    .globl  payload_sti_reset
+payload_sti_reset:
+    cli
+    ret
+
     .macro STRING_BODY insn:vararg
     mov     %rdi, %rcx
     mov     $REP_SOURCE, %esi

@@ -24,7 +24,8 @@
     X(full_block) X(fault_skipped) X(storm_loop) X(halt_for_pmi)            \
     X(load_ss) X(ss_wrmsr) X(undefined) X(wait)                             \
     X(halt_for_nmi) X(rdpmc_fixed_0) X(rdpmc_gp_0) X(send_irq) X(send_smi)  \
-    X(spin) X(far_loop) X(long_rep) X(long_until_irq) X(loop_div)
+    X(spin) X(far_loop) X(long_rep) X(long_until_irq) X(loop_div)           \
+    X(call_jumps) X(int_nops) X(sti_reset)
 
 /* Instructions that fault at CPL 3 */
 #define FAULT_PAYLOADS(X)                                                   \
@@ -58,12 +59,16 @@ extern uint64_t payload_lock[32];
 extern uint8_t payload_smc[];
 extern uint32_t payload_watched;
 void gate_reset_status(void);
+void syscall_jumps(void);
+void gate_sti(void);
 extern const uint8_t payload_branch_chain[], payload_not_taken_chain[];
 extern const uint8_t payload_nop_chain[], payload_storm_loop[];
 extern const uint8_t payload_full_block[], payload_full_block_end[];
 extern const uint8_t payload_fault_skipped[];
 extern const uint8_t payload_irq_calls[], payload_loop_div_end[];
 extern const uint8_t payload_storm_end[], payload_user_int[];
+extern const uint8_t payload_call_jumps[], payload_int_nops[];
+extern const uint8_t payload_sti_reset[];
 extern const uint8_t payload_last_store[], payload_stored[];
 extern const uint64_t payload_split_steps[];
 extern const uint8_t payload_halted[];

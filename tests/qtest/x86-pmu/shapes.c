@@ -145,6 +145,30 @@ static void check_freeze_wrmsr(void)
     check("frozen counter", NO_STEP, payload_result[1], 0);
 }
 
+/*
+ * An interrupt waits behind STI, and has frozen the counters. The next
+ * instruction resets what it is for: it comes, as nothing else thaws them.
+ */
+static void check_freeze_reset(void)
+{
+    Cpu *cpu = this_cpu();
+
+    pmu_reset();
+    apic_write(APIC_LVTPC, LVT_NMI);
+    pmu_enable = COUNTERS_MASK;
+    /* CALL, MOV, MOV, XOR, STI */
+    program(0, EV_INSNS | EVTSEL_OS | EVTSEL_INT);
+    wrmsr(MSR_A_PMC(0), negative(5));
+    wrmsr(MSR_DEBUGCTL, DEBUGCTL_FREEZE);
+    cpu->hook = hook_freeze;
+    kernel(body_sti_reset, 0);
+    cpu->hook = NULL;
+    check("interrupts", NO_STEP, cpu->pmis, 1);
+    check("RIP", NO_STEP, cpu->pmi_rip, (uintptr_t)payload_sti_reset);
+    check("status", NO_STEP, cpu->pmi_status,
+          VERSION < 4 ? 0 : STATUS_FROZEN);
+}
+
 void case_shape(void)
 {
     pmu_reset();
@@ -157,5 +181,7 @@ void case_shape(void)
     check_freeze();
     context("freeze by WRMSR");
     check_freeze_wrmsr();
+    context("freeze behind STI");
+    check_freeze_reset();
     pmu_reset();
 }

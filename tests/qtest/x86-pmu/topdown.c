@@ -1832,6 +1832,8 @@ static void case_td_cycles(void)
         { EV_INSNS | F(16), SKL | ICL | GLC, 0 },
         { EV_INSNS | F(16) | EVTSEL_INV, SKL | ICL | GLC, ALL_LEAVES },
         { EV_BRANCHES | F(16) | EVTSEL_EDGE, SKL | ICL | GLC, 0 },
+        { 0x10c4 | F(16) | EVTSEL_INV, SKL | ICL | GLC, ALL_LEAVES },
+        { 0x20c4 | F(16), SKL | ICL | GLC, 0 },
         { 0x02c2 | F(16), SKL | ICL | GLC, 0 },
         { 0x02c2 | F(16) | EVTSEL_INV, SKL | ICL | GLC, ALL_LEAVES },
         { 0x019c | F(16), SKL | ICL | GLC, 0 },

@@ -348,6 +348,14 @@ static bool x86_pmu_interrupt_is_here(X86CPU *cpu)
     return cpu->pmu->irq_domains & 1 << x86_pmu_domain(CPU(cpu));
 }
 
+bool x86_pmu_has_frozen(X86CPU *cpu)
+{
+    CPUX86State *env = &cpu->env;
+
+    return FIELD_EX64(env->msr_debugctl, DEBUGCTL, FREEZE_PERFMON_ON_PMI) &&
+           x86_pmu_interrupt_is_here(cpu) && x86_pmu_shape_is_frozen(cpu);
+}
+
 /* An overflow is the carry out of the counter. */
 void x86_pmu_fold(X86CPU *cpu, uintptr_t ra)
 {
@@ -494,7 +502,7 @@ static void x86_pmu_set_due(X86CPU *cpu)
          * have left other bits.
          */
         due[pmu->irq_domains & MAKE_64BIT_MASK(0, X86_COUNT_DOMAINS)] =
-            x86_pmu_inhibited(cpu);
+            x86_pmu_interrupt_is_here(cpu) && x86_pmu_inhibited(cpu);
     }
     for (i = 0; i < PMU_COUNTERS; i++) {
         const PMUConfig *c = &pmu->config[i];

@@ -603,6 +603,8 @@ static unsigned x86_pmu_event_most(X86CPU *cpu, const PMUEvent *e)
     }
     if (e->source == SOURCE_SLOTS || e->source == SOURCE_CATEGORY ||
         e->source == SOURCE_BRANCH ||
+        (e->source == SOURCE_FORMULA &&
+         (e->index == TAKEN || e->index == COND_NOT_TAKEN)) ||
         (e->source == SOURCE_TOTAL && e->index == X86_COUNT_INSNS)) {
         return cpu->pmu->width;
     }

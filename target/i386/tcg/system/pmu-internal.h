@@ -321,6 +321,7 @@ uint64_t x86_pmu_fixed_ctrl_mask(X86CPU *cpu);
  * CTR_FRZ, or before version 4 clear GLOBAL_CTRL.
  */
 void x86_pmu_shape_freeze(X86CPU *cpu);
+bool x86_pmu_shape_is_frozen(X86CPU *cpu);
 
 /* The legal bits of one of the PMU_EXTRA_MSRS; 0: the CPU does not have it */
 uint64_t x86_pmu_extra_mask(X86CPU *cpu, unsigned extra);
@@ -379,6 +380,12 @@ void x86_pmu_write_counter(X86CPU *cpu, unsigned counter, uint64_t value);
  * domains that it counts.
  */
 void x86_pmu_pend_interrupt(X86CPU *cpu, unsigned counter);
+
+/*
+ * Has an interrupt that is pending in the current domain frozen the counters?
+ * Those must be up to date.
+ */
+bool x86_pmu_has_frozen(X86CPU *cpu);
 
 /*
  * Deliver a pending interrupt now, in any domain, through the local APIC if

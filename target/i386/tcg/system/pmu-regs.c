@@ -244,8 +244,12 @@ static void x86_pmu_write(X86CPU *cpu, uint32_t msr, uint64_t val)
         break;
     case MSR_CORE_PERF_GLOBAL_OVF_CTRL:
         env->msr_global_status &= ~val;
-        /* No interrupt comes without a bit that says why. */
-        if (!(env->msr_global_status & x86_pmu_ctrl_mask(env))) {
+        /*
+         * No interrupt comes without a bit that says why, except one that has
+         * frozen the counters: they would stay so.
+         */
+        if (!(env->msr_global_status & x86_pmu_ctrl_mask(env)) &&
+            !x86_pmu_has_frozen(cpu)) {
             cpu->pmu->irq_domains = 0;
         }
         break;

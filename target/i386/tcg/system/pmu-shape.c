@@ -199,6 +199,12 @@ void x86_pmu_shape_freeze(X86CPU *cpu)
     }
 }
 
+bool x86_pmu_shape_is_frozen(X86CPU *cpu)
+{
+    return cpu->pmu->version < 4 ? !cpu->env.msr_global_ctrl :
+           cpu->env.msr_global_status & PMU_STATUS_CTR_FRZ;
+}
+
 /*
  * Properties
  */
