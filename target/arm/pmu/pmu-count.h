@@ -70,6 +70,17 @@ typedef struct ARMPmuSlots {
     uint8_t backend;
 } ARMPmuSlots;
 
+/*
+ * What the events of issue slots are computed from: instructions, branches that
+ * are taken, and the stalls of the frontend and the backend by instructions
+ */
+typedef struct ARMPmuSlotTotals {
+    uint64_t insns;
+    uint64_t taken;
+    uint64_t frontend;
+    uint64_t backend;
+} ARMPmuSlotTotals;
+
 /**
  * ARMPmuCount: counts of a CPU since its creation
  * @insns: counts of instructions, see pmu-insn.c
@@ -77,6 +88,11 @@ typedef struct ARMPmuSlots {
  *         protected by the BQL
  * @topdown: the property "pmu-topdown"
  * @slots: properties of the pipeline, valid with @topdown
+ * @slots_on: whether a counter in use has an event of issue slots
+ * @slots_base: while @slots_on, what the totals are ahead of those that such
+ *              counters have seen; else these totals themselves, protected by
+ *              the BQL. Quotients of them are counted, so that their remainders
+ *              matter: they are migrated, see pmu-topdown.c
  * @held: totals of the moment of pmu_insn_hold()
  * @holds: whether pmu_insn_get() uses @held
  * @held_exact: whether @held is exact, see insn_count_read()
@@ -91,13 +107,15 @@ typedef struct ARMPmuSlots {
  *                       is known
  * @exceptions: counts of exceptions, protected by the BQL
  *
- * Not migrated: guests see only differences, in counters.
+ * The rest is not migrated: guests see only differences, in counters.
  */
 typedef struct ARMPmuCount {
     CPUInsnCount insns;
     uint64_t shown[PMU_INSN_EVENTS];
     bool topdown;
     ARMPmuSlots slots;
+    bool slots_on;
+    ARMPmuSlotTotals slots_base;
     uint64_t held[INSN_COUNT_LANES];
     bool holds;
     bool held_exact;

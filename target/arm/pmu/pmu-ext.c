@@ -226,7 +226,7 @@ static bool pmu_ext_needed(void *opaque)
 {
     ARMCPU *cpu = opaque;
 
-    return cpu->env.pmu_state.ext_started;
+    return cpu->env.pmu_state.ext_started || cpu->pmu_count.topdown;
 }
 
 const VMStateDescription vmstate_arm_pmu_ext = {
@@ -237,5 +237,11 @@ const VMStateDescription vmstate_arm_pmu_ext = {
     .fields = (const VMStateField[]) {
         VMSTATE_BOOL(env.pmu_state.ext_started, ARMCPU),
         VMSTATE_END_OF_LIST()
+    },
+    .subsections = (const VMStateDescription * const []) {
+#ifdef CONFIG_TCG
+        &vmstate_arm_pmu_topdown,
+#endif
+        NULL
     }
 };

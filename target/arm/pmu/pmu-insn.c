@@ -107,7 +107,7 @@ static uint64_t pmu_insn_value(const ARMPmuCount *c, ARMPmuInsnEvent event,
     uint32_t lanes;
 
     if (pmu_insn_events[event].slots) {
-        return pmu_topdown_value(&c->slots, event, total);
+        return pmu_topdown_value(c, event, total);
     }
     for (lanes = pmu_insn_events[event].plus; lanes; lanes &= lanes - 1) {
         value += total[ctz32(lanes)];
@@ -367,7 +367,7 @@ void pmu_insn_update(CPUARMState *env)
     unsigned i, counted = 0, overflows = 0;
     int64_t left = INSN_COUNT_NEVER;
     uint64_t count = 0;
-    bool own = pmu_insn_is_own(cs);
+    bool own = pmu_insn_is_own(cs), slots = false;
 
     if (env->cp15.c9_pmovsr & env->cp15.c9_pminten) {
         /* What else the interrupt depends on may have changed. */
@@ -386,7 +386,10 @@ void pmu_insn_update(CPUARMState *env)
         int64_t until;
 
         if (pmu_insn_in_use(env, counter, &overflow[overflows], &until)) {
-            counted |= pmu_insn_counted(overflow[overflows++].event);
+            ARMPmuInsnEvent event = overflow[overflows++].event;
+
+            counted |= pmu_insn_counted(event);
+            slots |= pmu_insn_events[event].slots;
             left = MIN(left, until);
         }
     }
@@ -395,6 +398,8 @@ void pmu_insn_update(CPUARMState *env)
         if (!counted && !c->insns.wanted) {
             return;
         }
+        insn_count_sync(cs, 0);
+        pmu_topdown_switch(c, slots, c->insns.total[0]);
         insn_count_enable(cs, counted, true);
         /* Lanes that are no longer wanted may still be counted for a while. */
         c->insns.limit = c->insns.counted & ~INSN_COUNT_UNITS ? PMU_LANE_LIMIT
@@ -402,10 +407,17 @@ void pmu_insn_update(CPUARMState *env)
         c->overflows = overflows;
         memcpy(c->overflow, overflow, overflows * sizeof(*overflow));
         if (counted) {
-            /* pmu_insn_get() has brought the totals up to date */
             pmu_insn_set_due(cs);
         }
         return;
+    }
+
+    if (slots && !c->slots_on) {
+        /* If it still counts, it does so from here on. */
+        uint64_t total[PMU_LANES];
+
+        insn_count_read(cs, MAKE_64BIT_MASK(0, PMU_LANES), total);
+        pmu_topdown_switch(c, true, total);
     }
 
     /*
@@ -416,6 +428,7 @@ void pmu_insn_update(CPUARMState *env)
     /* Pairs with that of pmu_insn_deadline(): @changed before @due */
     smp_mb();
     if (!c->pending && (counted != qatomic_read(&c->insns.wanted) ||
+                        slots != c->slots_on ||
                         (counted && (int64_t)(count + left -
                                             qatomic_read_u64(&c->due)) < 0))) {
         run_on_cpu_data now = RUN_ON_CPU_NULL;

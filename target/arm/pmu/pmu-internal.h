@@ -146,8 +146,9 @@ int64_t pmu_insn_ns_per(uint64_t count);
 /*
  * The CPU property "pmu-topdown", see pmu-topdown.c: choose the number of issue
  * slots of the CPU model; is the property on? PMMIR_EL1, which is 0 if it is
- * off; the value of an event, given the totals of the lanes; and the fewest
- * instructions that add @count (not 0) to an event.
+ * off; the value of an event, given the totals of the lanes; the fewest
+ * instructions that add @count (not 0) to an event; and whether an event of a
+ * counter in use needs issue slots, which it sees from these totals on.
  */
 void pmu_topdown_init(ARMCPU *cpu);
 bool pmu_topdown_supported(CPUARMState *env);
@@ -159,10 +160,12 @@ static inline uint64_t pmu_pmmir(ARMCPU *cpu)
 #else
 uint64_t pmu_pmmir(ARMCPU *cpu);
 #endif
-uint64_t pmu_topdown_value(const ARMPmuSlots *s, ARMPmuInsnEvent event,
+uint64_t pmu_topdown_value(const ARMPmuCount *c, ARMPmuInsnEvent event,
                            const uint64_t *total);
 uint64_t pmu_topdown_fewest(const ARMPmuSlots *s, ARMPmuInsnEvent event,
                             uint64_t count);
+void pmu_topdown_switch(ARMPmuCount *c, bool on, const uint64_t *total);
+extern const VMStateDescription vmstate_arm_pmu_topdown;
 
 /*
  * Start or stop counting instructions, as the enabled counters need it, and

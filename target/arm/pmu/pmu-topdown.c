@@ -29,6 +29,7 @@
 #include "cpu.h"
 #include "pmu-internal.h"
 #include "cpu-features.h"
+#include "migration/vmstate.h"
 
 #define TAKEN_PER_MISPREDICT    64
 #define OPS_PER_MISPREDICT      16
@@ -81,14 +82,45 @@ static uint64_t pmu_recovery(uint64_t taken, unsigned per_cycle,
     return taken * per_cycle * cycles / TAKEN_PER_MISPREDICT;
 }
 
-uint64_t pmu_topdown_value(const ARMPmuSlots *s, ARMPmuInsnEvent event,
+/*
+ * Counting goes on for a while after the last counter is off, and stops when
+ * the host has time for it. What it adds is left out, so that remainders depend
+ * on nothing but what counters have seen.
+ */
+static ARMPmuSlotTotals pmu_slot_totals(const ARMPmuCount *c,
+                                        const uint64_t *total)
+{
+    const ARMPmuSlotTotals *base = &c->slots_base;
+
+    return (ARMPmuSlotTotals) {
+        total[PMU_LANE_INST] - base->insns,
+        total[PMU_LANE_PC_WRITE] - base->taken,
+        total[PMU_LANE_FRONTEND] - base->frontend,
+        total[PMU_LANE_BACKEND] - base->backend,
+    };
+}
+
+void pmu_topdown_switch(ARMPmuCount *c, bool on, const uint64_t *total)
+{
+    /* Its own inverse */
+    if (on != c->slots_on) {
+        c->slots_base = pmu_slot_totals(c, total);
+        c->slots_on = on;
+    }
+}
+
+uint64_t pmu_topdown_value(const ARMPmuCount *c, ARMPmuInsnEvent event,
                            const uint64_t *total)
 {
-    uint64_t taken = total[PMU_LANE_PC_WRITE];
-    uint64_t ops = total[PMU_LANE_INST];
-    uint64_t frontend = total[PMU_LANE_FRONTEND] + taken +
+    const ARMPmuSlots *s = &c->slots;
+    ARMPmuSlotTotals t = c->slots_on ? pmu_slot_totals(c, total)
+                                     : c->slots_base;
+    /* Negative: lower bounds, soon after the counter was enabled */
+    uint64_t taken = MAX((int64_t)t.taken, 0);
+    uint64_t ops = MAX((int64_t)t.insns, 0);
+    uint64_t frontend = MAX((int64_t)t.frontend, 0) + taken +
                         pmu_recovery(taken, s->per_cycle, s->frontend);
-    uint64_t backend = total[PMU_LANE_BACKEND] +
+    uint64_t backend = MAX((int64_t)t.backend, 0) +
                        pmu_recovery(taken, s->per_cycle, s->backend);
     uint64_t wrong = taken * OPS_PER_MISPREDICT / TAKEN_PER_MISPREDICT;
 
@@ -141,3 +173,96 @@ uint64_t pmu_topdown_fewest(const ARMPmuSlots *s, ARMPmuInsnEvent event,
         return DIV_ROUND_UP(count, MOST_SLOTS);
     }
 }
+
+#ifdef CONFIG_TCG
+
+/* What the stream has of a CPU: what its counters have seen */
+typedef struct ARMPmuTopdownTmp {
+    ARMCPU *parent;         /* not migrated */
+    ARMPmuSlotTotals seen;
+} ARMPmuTopdownTmp;
+
+/* The totals of a CPU that is stopped, or was loaded */
+static void topdown_read(ARMCPU *cpu, uint64_t *total)
+{
+    insn_count_read(CPU(cpu), PMU_LANE(INST) | PMU_LANE(PC_WRITE) |
+                    PMU_LANE(FRONTEND) | PMU_LANE(BACKEND), total);
+}
+
+static int topdown_pre_save(void *opaque)
+{
+    ARMPmuTopdownTmp *t = opaque;
+    ARMPmuCount *c = &t->parent->pmu_count;
+    uint64_t total[INSN_COUNT_LANES];
+
+    topdown_read(t->parent, total);
+    t->seen = c->slots_on ? pmu_slot_totals(c, total) : c->slots_base;
+    return 0;
+}
+
+/* The registers are loaded next, and take the counts of their events then. */
+static int topdown_post_load(void *opaque, int version_id)
+{
+    ARMPmuTopdownTmp *t = opaque;
+    CPUARMState *env = &t->parent->env;
+    ARMPmuCount *c = &t->parent->pmu_count;
+    uint64_t total[INSN_COUNT_LANES];
+
+    if (!c->topdown) {
+        /* arm_cpu_pmu_same_properties() is about to refuse the stream. */
+        return 0;
+    }
+    c->slots_base = t->seen;
+    if (c->slots_on) {
+        topdown_read(t->parent, total);
+        c->slots_base = pmu_slot_totals(c, total);
+    }
+    memset(c->shown, 0, sizeof(c->shown));
+    /* As pmccntr_op_start() leaves it for pmccntr_op_finish() */
+    env->cp15.c15_ccnt_delta = pmu_get_CPU_CYCLES(env);
+    return 0;
+}
+
+static const VMStateDescription vmstate_slot_totals = {
+    .name = "cpu/pmu-ext/topdown/totals",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .fields = (const VMStateField[]) {
+        VMSTATE_UINT64(insns, ARMPmuSlotTotals),
+        VMSTATE_UINT64(taken, ARMPmuSlotTotals),
+        VMSTATE_UINT64(frontend, ARMPmuSlotTotals),
+        VMSTATE_UINT64(backend, ARMPmuSlotTotals),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
+static const VMStateDescription vmstate_topdown_tmp = {
+    .name = "cpu/pmu-ext/topdown/tmp",
+    .pre_save = topdown_pre_save,
+    .post_load = topdown_post_load,
+    .fields = (const VMStateField[]) {
+        VMSTATE_STRUCT(seen, ARMPmuTopdownTmp, 0, vmstate_slot_totals,
+                       ARMPmuSlotTotals),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
+static bool topdown_needed(void *opaque)
+{
+    ARMCPU *cpu = opaque;
+
+    return cpu->pmu_count.topdown;
+}
+
+const VMStateDescription vmstate_arm_pmu_topdown = {
+    .name = "cpu/pmu-ext/topdown",
+    .version_id = 1,
+    .minimum_version_id = 1,
+    .needed = topdown_needed,
+    .fields = (const VMStateField[]) {
+        VMSTATE_WITH_TMP(ARMCPU, ARMPmuTopdownTmp, vmstate_topdown_tmp),
+        VMSTATE_END_OF_LIST()
+    }
+};
+
+#endif
