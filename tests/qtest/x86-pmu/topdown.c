@@ -1697,6 +1697,7 @@ static void case_td_events(void)
 
 /* Filters that are part of events */
 #define F(cmask)            EVTSEL_CMASK(cmask)
+#define F_WIDTH             EVTSEL_CMASK(255)   /* that of the processor */
 #define F_EDGE              (EVTSEL_CMASK(1) | EVTSEL_EDGE)
 #define F_INV               (EVTSEL_CMASK(1) | EVTSEL_INV)
 
@@ -1834,10 +1835,28 @@ static void case_td_cycles(void)
         { EV_BRANCHES | F(16) | EVTSEL_EDGE, SKL | ICL | GLC, 0 },
         { 0x10c4 | F(16) | EVTSEL_INV, SKL | ICL | GLC, ALL_LEAVES },
         { 0x20c4 | F(16), SKL | ICL | GLC, 0 },
+        { 0x00c5 | F(16), SKL | ICL | GLC, 0 },
+        { 0x20c5 | F(16) | EVTSEL_INV, SKL | ICL | GLC, ALL_LEAVES },
+        { 0x81d0 | F(16), SKL | ICL | GLC, 0 },
+        { 0x82d0 | F(16), SKL | ICL | GLC, 0 },
+        { 0x0879 | F(16), SKL | ICL | GLC, 0 },
+        { 0x0479 | F(16), SKL | ICL | GLC, 0 },
         { 0x02c2 | F(16), SKL | ICL | GLC, 0 },
         { 0x02c2 | F(16) | EVTSEL_INV, SKL | ICL | GLC, ALL_LEAVES },
         { 0x019c | F(16), SKL | ICL | GLC, 0 },
         { 0x01a4 | F(16), ICL | GLC, 0 },
+        /* All slots of a cycle are of one category: any CMASK finds it */
+        { 0x02c2 | F_WIDTH, SKL | ICL | GLC, RETIRING_LEAVES },
+        { 0x02c2 | F_WIDTH | EVTSEL_INV, SKL | ICL | GLC,
+          ALL_LEAVES & ~RETIRING_LEAVES },
+        { 0x010e | F_WIDTH, SKL | ICL, RETIRING_LEAVES },
+        { 0x02a4 | F_WIDTH, ICL | GLC, BACKEND_LEAVES },
+        { 0x019c | F(1), SKL | ICL | GLC, FRONTEND_LEAVES },
+        /* Cycles that are not those of an event with a CMASK */
+        { 0x04a3 | F(4) | EVTSEL_INV, SKL | ICL | GLC,
+          ALL_LEAVES & ~BACKEND_LEAVES },
+        { 0x01ae | F_INV, GLC, ALL_LEAVES & ~RETIRING_LEAVES },
+        { 0x02b1 | F_INV, SKL | ICL | GLC, BACKEND_LEAVES },
         /* What is true in every cycle begins in none. */
         { 0x003c | F_EDGE, SKL | ICL | GLC, 0 },
         { 0x003c | EVTSEL_EDGE, SKL | ICL | GLC, 0 },
@@ -1865,7 +1884,12 @@ static void case_td_cycles(void)
             add_block(&l, &blocks[i], 1);
             start(FIXED_OS);
             for (j = 0; j < GP_COUNTERS && first + j < ARRAY_SIZE(t); j++) {
-                program(j, t[first + j].evtsel | EVTSEL_OS);
+                uint64_t evtsel = t[first + j].evtsel | EVTSEL_OS;
+
+                if ((evtsel & F_WIDTH) == F_WIDTH) {
+                    evtsel = (evtsel & ~F_WIDTH) | F(width());
+                }
+                program(j, evtsel);
             }
             blocks[i].run();
             for (j = 0; j < GP_COUNTERS && first + j < ARRAY_SIZE(t); j++) {
@@ -2058,6 +2082,7 @@ static void case_td_divides(void)
         { "PAUSEs", 0x40cc, SKL | ICL, PAUSE, 1 },
         { "PAUSEs", 0x40ec | F_EDGE, GLC, PAUSE, 1 },
         { "cycles of PAUSEs", 0x40ec, GLC, PAUSE, 30 },
+        { "cycles of PAUSEs", 0x70ec, GLC, PAUSE, 30 },
         { "cycles of PAUSEs", 0x40ec | F(1), GLC, PAUSE, 30 },
     };
     int i, j;

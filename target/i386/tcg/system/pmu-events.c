@@ -173,6 +173,7 @@ static const PMUEvent pmu_events[] = {
       SOURCE_CYCLES },
     FORMULA(GLC, 0x40ec, SINGLE, "CPU_CLK_UNHALTED.PAUSE", CYCLES_PAUSE),
     TOTAL(GLC, 0x40ec, CMASK_EDGE, "CPU_CLK_UNHALTED.PAUSE_INST", PAUSES),
+    FORMULA(GLC, 0x70ec, SINGLE, "CPU_CLK_UNHALTED.C0_WAIT", CYCLES_PAUSE),
     TOTAL(SKL, 0x40cc, 0, "ROB_MISC_EVENTS.PAUSE_INST", PAUSES),
     TOTAL(ICL, 0x40cc, 0, "MISC_RETIRED.PAUSE_INST", PAUSES),
 
@@ -595,20 +596,34 @@ bool x86_pmu_event_is_zero(X86CPU *cpu, const PMUEvent *e)
     }
 }
 
-/* How often an event can come in a cycle */
+/* How often an event can come in a cycle: some are parts of others */
 static unsigned x86_pmu_event_most(X86CPU *cpu, const PMUEvent *e)
 {
+    bool most = false;
+
     if (e->filter & SINGLE) {
         return 1;
     }
-    if (e->source == SOURCE_SLOTS || e->source == SOURCE_CATEGORY ||
-        e->source == SOURCE_BRANCH ||
-        (e->source == SOURCE_FORMULA &&
-         (e->index == TAKEN || e->index == COND_NOT_TAKEN)) ||
-        (e->source == SOURCE_TOTAL && e->index == X86_COUNT_INSNS)) {
-        return cpu->pmu->width;
+    switch (e->source) {
+    case SOURCE_SLOTS:
+    case SOURCE_CATEGORY:
+    case SOURCE_BRANCH:
+        most = true;
+        break;
+    case SOURCE_TOTAL:
+        most = e->index == X86_COUNT_INSNS || e->index == X86_COUNT_LOADS ||
+               e->index == X86_COUNT_STORES;
+        break;
+    case SOURCE_FORMULA:
+        most = (e->index >= UOPS_DECODER && e->index <= DECODED_INSNS) ||
+               (e->index >= COND_NOT_TAKEN && e->index <= MEMORY_INSNS) ||
+               (e->index >= MISPREDICTED &&
+                e->index <= MISPREDICTED_INDIRECT);
+        break;
+    default:
+        break;
     }
-    return UINT_MAX;
+    return most ? cpu->pmu->width : UINT_MAX;
 }
 
 void x86_pmu_find_event(X86CPU *cpu, PMUConfig *c)
@@ -630,6 +645,15 @@ void x86_pmu_find_event(X86CPU *cpu, PMUConfig *c)
         c->event = e;
         return;
     }
+    if (c->cmask && c->inv && !c->edge) {
+        e = x86_pmu_find_row(cpu, c->code, CMASK(c->cmask));
+        if (e) {
+            /* The cycles that are not those of that event */
+            c->cmask = 1;
+            c->event = e;
+            return;
+        }
+    }
     e = x86_pmu_find_row(cpu, c->code, SINGLE);
     if (!e) {
         e = x86_pmu_find_row(cpu, c->code, 0);
@@ -649,6 +673,10 @@ void x86_pmu_find_event(X86CPU *cpu, PMUConfig *c)
         c->edge = c->inv = false;
     }
     c->event = e;
+    if (c->cmask && e->source == SOURCE_CATEGORY) {
+        /* All slots of a cycle are of one category */
+        c->cmask = cpu->pmu->width;
+    }
     if (c->edge && (c->cmask && c->inv ? x86_pmu_event_is_zero(cpu, c->event)
                                        : c->event->source == SOURCE_CYCLES ||
                                          c->event->source == SOURCE_SLOTS)) {
