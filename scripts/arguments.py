@@ -157,6 +157,8 @@ MORE = {        # arguments of add_argument() that commands.ini does not have
     'boot --timeout': {'type': positive(float)},
     'boot --with': {'type': packages, 'dest': 'packages', 'action': 'extend'},
     'count --tolerance': {'type': number(float, lambda value: 0 <= value < math.inf, 'from 0 on')},
+    'export --new-patch': {'action': NotEmpty},
+    'export --patch': {'action': NotEmpty},
     'fuzz --time': {'type': positive(int)},
     'install --prefix': {'required': True, 'type': word('--prefix', '.+', 'a folder')},
     'kernel --kernel-flavour': {'type': word('--kernel-flavour', '[a-z0-9]*', 'a flavour')},

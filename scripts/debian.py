@@ -20,6 +20,7 @@ import ui
 KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
 OFFLINE = ('check that apt can reach a Debian archive ("apt-get update"), then run it again; '
            'finished downloads are kept')
+LOCK = ui.CACHE / 'download.lock'       # QEMU_PMU_BUILD may name the same folder, with its `lock`
 AGAIN = 'the damaged file was removed; run it again to fetch it anew'
 
 # What apt says if an index has not the size or the sum that is signed: a point release reaches a
@@ -95,7 +96,7 @@ class Apt:
 
     def update(self, max_age_days=30):
         """Fetch the package index, if there is none or it is old."""
-        with ui.lock(ui.CACHE / 'lock', 'a download'):
+        with ui.lock(LOCK, 'a download'):
             self._configure()
             stamp, wanted = self.dir / 'updated', self._sources(self.suite)
             if stamp.exists() and stamp.read_text() == wanted and \
@@ -211,7 +212,7 @@ class Apt:
         self.update(max_age_days=0)
         with contextlib.suppress(NotThere):
             return self._fetch_once(command, names, folder, what)
-        with ui.lock(ui.CACHE / 'lock', 'a download'), \
+        with ui.lock(LOCK, 'a download'), \
                 ui.Step(f'package index of the last Debian {self.suite} ({self.arch})'):
             self._update_other_name(
                 f'Debian {self.suite} ({self.arch}) lists {what}, but does not have it')
@@ -221,7 +222,7 @@ class Apt:
         self.update()
         if callable(names[0]):
             names = names[0]()
-        with ui.lock(ui.CACHE / 'lock', 'a download'):
+        with ui.lock(LOCK, 'a download'):
             files = [shlex.split(l) for l in self._apt('--print-uris', command, *names, what=what)
                      if l.startswith("'")]          # URI, file name, size, checksum
 

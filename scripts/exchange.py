@@ -9,6 +9,7 @@ import os
 import pathlib
 import shlex
 import socket
+import stat
 import subprocess
 import time
 
@@ -222,6 +223,8 @@ class Exchange:
                        'give what it leads to')
             else:
                 inside = '/' * (source.is_dir() and not source.is_symlink())
+                # Content is added to a folder of the user's, which stays as it is.
+                mode = inside and os.path.isdir(local) and os.stat(local).st_mode
                 # -I: files may be of the same time, with --repeatable. Paths are absolute: rsync
                 # takes a name with a colon for one of another host.
                 try:
@@ -229,3 +232,5 @@ class Exchange:
                            'get.log')
                 except ui.Fail as fail:
                     yield f' {path}: {fail}'
+                if mode:
+                    os.chmod(local, stat.S_IMODE(mode))

@@ -138,12 +138,12 @@ def cmd_fuzz(opt):
 def run(names, opt):
     """Fuzz targets side by side; returns an exit status: 1 if something was found."""
     ui.LOGS.mkdir(parents=True, exist_ok=True)
-    cpus = os.cpu_count()
+    cpus, ended = os.cpu_count(), {}
     with ui.Step(f'fuzz {", ".join(names)}, {opt.time} s each'):
         for n in range(0, len(names), cpus):
             with contextlib.ExitStack() as stack:
-                for child in [start(name, opt.time, stack) for name in names[n:n + cpus]]:
-                    child.wait()
+                running = {name: start(name, opt.time, stack) for name in names[n:n + cpus]}
+                ended |= {name: child.wait() for name, child in running.items()}
     results = {name: result(name) for name in names}
     for name, found in results.items():
         print(f'{name}: {found.inputs} inputs, {found.covered} edges covered, {found.kept} '
@@ -155,4 +155,8 @@ def run(names, opt):
             print(f'  {ui.show(crash)}; to see it again:\n  {again(name, crash)}')
         if opt.keep:
             keep(name)
+    for name, found in results.items():
+        if ended[name] and not found.crashes and not found.undefined:
+            raise ui.Fail(f'fuzzing {name} ended with status {ended[name]} and no crash',
+                          'is there enough memory?', ui.LOGS / f'fuzz-{name}.log')
     return 1 if any(found.crashes or found.undefined for found in results.values()) else 0

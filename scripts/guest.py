@@ -229,7 +229,7 @@ def packages(name, wanted):
     with ui.lock(path.with_name('lock'), f'the {name} guest'):
         if not path.exists():
             debs = apt.fetch(*apt.closure(*wanted), what=f'{", ".join(wanted)} ({apt.arch})')
-            with ui.Step(f'unpack {", ".join(wanted)}'), ui.scratch('with-') as scratch:
+            with ui.Step(f'unpack {", ".join(wanted)}'), ui.scratch('packages-') as scratch:
                 archive = Cpio()
                 archive.tree(debian.unpacked(debs, scratch / 'root'), unused=UNUSED)
                 ui.write(path, archive.bytes())

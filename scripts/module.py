@@ -95,7 +95,7 @@ def check_source(source):
 
 def copy_sources(source, scratch, where):
     """Make scratch hold the sources that `source` has; make's own files stay."""
-    mark, now = scratch / '.source', os.fsencode(f'{source}\0{where}')
+    mark, now = scratch / '.source', os.fsencode(f'{source}\0{os.path.abspath(where)}')
     if not mark.exists() or mark.read_bytes() != now:
         shutil.rmtree(scratch, ignore_errors=True)      # of another module, or another kernel
         ui.write(mark, now)

@@ -89,7 +89,7 @@ def cmd_rebase(opt):
             if path.name[5:-6] not in made:
                 ui.write(tree.folders(ui.BASE)[0] / path.name, '')
         tree.write_state(now['base'], git('rev-parse', 'HEAD', cwd=SRC), now['version'],
-                         now['source'])
+                         now['source'], rebased=True)
         STATE.unlink(missing_ok=True)
     ui.say(f"the series is on QEMU {now['version']}: './pmu build --base {ui.BASE}' builds it, "
            f"'./pmu export --base {ui.BASE}' keeps it")

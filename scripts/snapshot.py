@@ -9,6 +9,7 @@ import base64
 import contextlib
 import hashlib
 import os
+import re
 import time
 
 import monitor
@@ -19,7 +20,11 @@ class Snapshot:
     def __init__(self, opt, cmd, scratch):
         self.name, self.part = opt.arch, scratch / 'snapshot'
         words = [word.replace(str(scratch), '') for word in cmd]
-        files = map(os.stat, (cmd[0], cmd[cmd.index('-kernel') + 1]))
+        # Options of QEMU's own may name files, too, from this folder on.
+        words += [os.getcwd()] if opt.args else []
+        given = [name for word in opt.args for name in re.split('[,=]', word)]
+        files = [os.stat(name) for name in (cmd[0], cmd[cmd.index('-kernel') + 1],
+                                            *filter(os.path.isfile, given))]
         words += [f'{status.st_size} {status.st_mtime_ns}' for status in files]
         with open(cmd[cmd.index('-initrd') + 1], 'rb') as handle:
             digest = hashlib.file_digest(handle, 'sha256')

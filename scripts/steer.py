@@ -257,7 +257,7 @@ def cmd_watch(opt):
                     return
                 raise
             now = [row for row in now if opt.only.lower() in f'{row.where} {row.name}'.lower()]
-            if not now and opt.only:
+            if not now and opt.only and not number:
                 raise ui.Fail(f'--only {opt.only}: no counter has this in its name or place',
                               './pmu watch shows all')
             if sys.stdout.isatty():

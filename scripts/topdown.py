@@ -196,8 +196,9 @@ REFUSED = {
 def killed(command, line):
     """The exit status of a program that a signal ended; perf has only a message of it."""
     name = os.fsencode(command[0]).decode(errors='replace')        # as boot.run() decodes the line
+    last = name.rpartition('\n')[2]
     for number in signal.valid_signals():
-        if line.endswith(f'{name}: {signal.strsignal(number)}'):
+        if line.endswith(f'{last}: {signal.strsignal(number)}'):
             return 128 + number
     return 0
 
@@ -269,6 +270,8 @@ def cmd_topdown(opt):
         opt.error('no COMMAND behind --')
     if opt.mix and opt.model not in ('', 'pinned'):
         opt.error(f'--mix needs --model pinned, not {opt.model}')
+    if opt.model and ',pmu-model=' in opt.cpu:
+        opt.error('--model and the pmu-model of --cpu: give one')
     if opt.model == 'pinned' and not opt.mix:
         opt.error('--model pinned needs a --mix')
     options = Options(opt.args, opt.cpu, opt.level, opt.model, opt.mix, opt.user,

@@ -39,7 +39,7 @@ def in_overlay(name):
     """
     parts = name.split('/')
     return (parts[0] in OVERLAY_ROOTS and len(parts) > 1 and '__pycache__' not in parts
-            and not any(p.startswith('.') for p in parts)
+            and not any(p.startswith(('.', '#')) for p in parts)
             and not name.endswith(('~', '.orig', '.rej', '.pyc', '.part'))
             and not re.fullmatch(r'docs/[^/]*\.md', name))
 
@@ -90,9 +90,9 @@ def state(build=ui.BUILD):
         return {}
 
 
-def write_state(commit, tip, version, source):
+def write_state(commit, tip, version, source, **more):
     new = {'stamp': stamp(commit), 'base': commit, 'tip': tip, 'version': version,
-           'pinned': version == base.base()['version'], 'source': source}
+           'pinned': version == base.base()['version'], 'source': source, **more}
     ui.write(ui.BUILD / 'qemu/prepared.json', json.dumps(new, indent=1) + '\n')
     return new
 
@@ -113,6 +113,8 @@ def checkout(folder, commit):
 def edits(build=ui.BUILD):
     """What the user changed in the source since it was prepared: names of files."""
     now, src = state(build), build / 'qemu/src'
+    if (build / 'rebase.json').exists() or now.get('rebased'):
+        return ['those of "rebase"']    # which are there only, until export
     if not now or not (src / '.git').exists():
         return []
     files = paths('diff', '-z', '--name-only', '--no-renames', now['tip'], cwd=src) + \
@@ -123,6 +125,8 @@ def edits(build=ui.BUILD):
 
 def way_out(now):
     """The commands that bring edits of the source into the project."""
+    if not now:
+        return ui.command('rebase --continue')
     export = ui.command('export')
     return export if stamp(now['base']) == now['stamp'] else (      # export refuses the others
         f'git stash -u (or check out an older commit), {export}, git commit, and git stash pop '
@@ -271,5 +275,6 @@ def cmd_clean(opt):
                     path.unlink()
             try:
                 folder.rmdir()
-            except OSError:             # another pmu has begun in that moment
-                ui.MARK.touch()
+            except OSError:     # another pmu has begun in that moment; or the cache is a mount
+                if ui.HOME.exists():
+                    ui.MARK.touch()

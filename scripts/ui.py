@@ -24,13 +24,13 @@ except FileNotFoundError:
     sys.exit('pmu: error: the current folder was removed; cd to another one')
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-HOME, CACHE = (pathlib.Path(os.path.realpath(path)) for path in (
-    os.environ.get('QEMU_PMU_BUILD') or ROOT / 'build',
-    # `~` stays as it is for somebody without a home folder.
-    pathlib.Path(os.environ.get('XDG_CACHE_HOME') or
-                 re.sub('^~', lambda _: str(ROOT / 'build'), os.path.expanduser('~/.cache')),
-                 'qemu-pmu')))
-os.environ['XDG_CACHE_HOME'] = str(CACHE.parent)     # jobs of the build graph run elsewhere
+HOME = pathlib.Path(os.path.realpath(os.environ.get('QEMU_PMU_BUILD') or ROOT / 'build'))
+# `~` stays as it is for somebody without a home folder. Jobs of the build graph run elsewhere.
+os.environ['XDG_CACHE_HOME'] = os.path.realpath(os.environ.get('XDG_CACHE_HOME') or re.sub(
+    '^~', lambda _: str(ROOT / 'build'), os.path.expanduser('~/.cache')))
+CACHE = pathlib.Path(os.path.realpath(os.path.join(os.environ['XDG_CACHE_HOME'], 'qemu-pmu')))
+for variable in [n for n in os.environ if n.startswith('PYTHON')]:  # as -E does for ourselves
+    del os.environ[variable]
 MARK = HOME / '.qemu-pmu'       # made only if HOME was new or empty: `pmu clean` may remove it
 ELSEWHERE = 'set QEMU_PMU_BUILD and XDG_CACHE_HOME to other folders'
 
@@ -323,7 +323,7 @@ def check_output(*paths):
     """Refuse files for save() that cannot be written."""
     for path in filter(None, paths):
         folder = os.path.dirname(os.path.realpath(path))        # of what a link leads to
-        if os.path.isdir(path):
+        if os.path.isdir(path) or str(path).endswith('/'):
             raise Fail(f'{path} is a folder', 'give the name of a file')
         if not os.path.exists(path) and not os.path.isdir(folder):
             raise Fail(f'{path}: there is no folder {show(folder)}', 'make it first')
@@ -337,7 +337,10 @@ def save(path, text):
     If the disk is full, the file stays as it was.
     """
     sys.stdout.flush()
-    number = {'/dev/stdout': 1, '/dev/stderr': 2}.get(str(path))    # which may be files, too
+    # These may be files, too.
+    names = ('/dev/fd', '/proc/self/fd')
+    number = {'/dev/stdout': 1, '/dev/stderr': 2,
+              **{f'{name}/{n}': n for name in names for n in (1, 2)}}.get(str(path))
     old, data = os.path.isfile(path) and not number, text.encode(errors='backslashreplace')
     try:
         with open(number or path, 'r+b' if old else 'wb', closefd=not number) as out:

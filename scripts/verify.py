@@ -79,7 +79,8 @@ def style(patches, code):
         if names := [name for name in names if digests[name] not in done]:
             found = subprocess.run([*CHECKPATCH, *option, *names], cwd=STAGE, capture_output=True,
                                    text=True, env=ENV)
-            bad += [l for l in (found.stdout + found.stderr).splitlines() if l.strip()]
+            said = [l for l in (found.stdout + found.stderr).splitlines() if l.strip()]
+            bad += said or ['checkpatch was ended'] * (found.returncode != 0)
     if not bad:
         ui.write(clean, '\n'.join(digests.values()))
     return bad

@@ -29,7 +29,7 @@ QEMU = {
     'hw/arm/virt.c': ''.join(f'/* line {n} */\n' for n in range(60)),
     'hw/arm/run.sh': '#!/bin/sh\n',
     '.gitignore': '/build/\n',
-    'scripts/checkpatch.pl': '@ARGV = grep { !/^-/ } @ARGV;\n'
+    'scripts/checkpatch.pl': '@ARGV = grep { !/^-/ } @ARGV; kill 9, $$ if $ENV{KILLED};\n'
                              'while (<>) { $bad = 1, print "$ARGV: bad word\\n" if /BADWORD/ }\n'
                              'exit($bad);\n',
 }

@@ -276,7 +276,11 @@ class Bases(TreeTest):
         self.assertEqual([*(self.root / 'patches').glob('10.2/*')], [])
 
     def test_clean(self):
-        """clean removes one base, or all, and neither if it has edits"""
+        """clean removes one base, or all, and neither if it has edits
+
+        Nor what a rebase has made, which is nowhere else until it is exported: a second rebase
+        does not drop it either.
+        """
         self.stock(NEAR)
         self.second()
         write(self.src, {'VERSION': 'my edit\n'})
@@ -285,4 +289,16 @@ class Bases(TreeTest):
         write(self.src, {'VERSION': '10.2.2\n'})
         self.pmu('clean')
         self.assertFalse((self.project.build / '10.2').exists())
+        self.rebase(FAR)
+        for what in 'rebase --continue', 'export':
+            for base in ((), ('--base', '10.2')):
+                one_line(self, self.project.pmu('clean', *base), 1, 'those of "rebase"', what)
+            one_line(self, self.pmu('rebase', ok=False), 1, 'not finished, or edits')
+            if what != 'export':
+                self.resolve()
+        write(self.root, {'hw/misc/new.c': 'int newer;\n'})
+        one_line(self, self.second(ok=False), 1, 'those of "rebase"', 'git stash')
+        write(self.root, {'hw/misc/new.c': 'int new;\n'})
+        self.pmu('export')
+        self.pmu('clean')
         self.assertTrue(self.first_src.exists())

@@ -507,7 +507,8 @@ class Inside(unittest.TestCase):
         patch = mock.patch('monitor.of_guest', lambda _: contextlib.nullcontext(qmp))
         patch.start()
         self.addCleanup(patch.stop)
-        return snapshot.Snapshot(argparse.Namespace(arch='arm'), cmd, self.top / name)
+        given = argparse.Namespace(arch='arm', args=options)
+        return snapshot.Snapshot(given, cmd, self.top / name)
 
     def test_snapshot_steps(self):
         """a guest is stopped, saved, and goes on; a later one goes on once it has all"""
@@ -573,7 +574,8 @@ class Inside(unittest.TestCase):
         (self.top / 'guest/out/sub/file').chmod(0o750)
         os.symlink('sub', self.top / 'guest/out/link')
         os.symlink('nowhere', self.top / 'guest/lost')
-        write(self.top, {'a:b': 'old'})
+        write(self.top, {'a:b': 'old', 'got/mine': 'mine'})
+        (self.top / 'got').chmod(0o2770)        # a folder of the user's stays as it is
         for name in 'a:b', 'guest/one':
             os.utime(self.top / name, (1, 1))
         gets = {'/out': self.top / 'got', '/one': self.top / 'a:b', '/none': self.top / 'none',
@@ -586,7 +588,8 @@ class Inside(unittest.TestCase):
         self.assertEqual(said.getvalue(), 'pmu: --get /none: the guest has no such file\n')
         self.assertEqual({name: content for name, (content, _) in
                           fixtures.read(self.top / 'got').items()},
-                         {'sub/file': b'text', ':odd': b'odd'})
+                         {'sub/file': b'text', ':odd': b'odd', 'mine': b'mine'})
+        self.assertEqual((self.top / 'got').stat().st_mode & 0o7777, 0o2770)
         self.assertEqual((self.top / 'got/sub/file').stat().st_mode & 0o777, 0o750)
         for name, target in ('got/link', 'sub'), ('link', 'sub'), ('lost', 'nowhere'):
             self.assertEqual(os.readlink(self.top / name), target)
@@ -750,7 +753,7 @@ class Inside(unittest.TestCase):
         self.assertEqual(list(first.path.parent.iterdir()), [first.path])
 
     def test_snapshot_of_others(self):
-        """a run with other options, or another RAM disk, begins anew, and saves its own snapshot"""
+        """a run with other options, files of these, or RAM disk begins anew, and saves its own"""
         def cmd(command, uri=''):
             if uri:
                 pathlib.Path(uri.removeprefix('file:')).write_text('saved')
@@ -769,6 +772,11 @@ class Inside(unittest.TestCase):
                          {other.path.name, 'x86-0'})
         write(self.top, {'ram': 'j'})
         self.assertFalse(self.snapshot('d', qmp, '-append', 'pmu.other').saved)
+        for name, text in ('e', 'one'), ('f', 'other'):
+            write(self.top, {'x.dtb': text})
+            given = self.snapshot(name, qmp, '-drive', f'id=x,file={self.top}/x.dtb')
+            self.assertFalse(given.saved)
+            given.save('arm')
 
     def test_damaged_snapshot(self):
         """a snapshot that cannot be resumed is removed, and one line says so"""

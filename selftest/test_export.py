@@ -132,6 +132,9 @@ class Export(Prepared):
         before = self.kept()
         one_line(self, self.export(ok=False), 1, 'hw/arm/virt.c', '--patch', '--new-patch')
         self.assertEqual(self.kept(), before)
+        for option in '--patch', '--new-patch':         # a variable that is not set
+            self.assertIn(f'{option}: expected', self.export(option, '', ok=False).stderr)
+        self.assertEqual(self.kept(), before)
 
     def test_conflict(self):
         """an edit that does not fold into the chosen patch is refused, then export still works"""
@@ -378,6 +381,8 @@ class Verify(Prepared):
         self.change('It plugs the device in.', 'It plugs the BADWORD in.')
         for _ in range(2):
             self.assertIn(f'{self.name}: bad word', self.verify(rule))
+        with mock.patch.dict(self.project.env, KILLED='1'):
+            self.assertIn('checkpatch was ended', self.verify(rule))
         write(self.root, {'hw/misc/new.c': 'BADWORD new-test hw/new.h\n',
                           f'patches/{self.name}': self.text})
         self.assertIn('#   hw/misc/new.c: bad word', self.verify(rule))

@@ -205,7 +205,7 @@ class Packages(Temporary):
 
     def test_cached(self):
         """a set of packages is unpacked once, in any order of names; a killed run's files go"""
-        write(self.top, {'with-old/.lock': '', 'with-old/usr/bin/a': 'a'})
+        write(self.top, {'packages-old/.lock': '', 'packages-old/usr/bin/a': 'a', 'with-x/a': 'a'})
         apt = mock.Mock(closure=mock.Mock(side_effect=lambda *names: ['lib', *names]),
                         fetch=mock.Mock(side_effect=lambda *names, what: names))
         with mock.patch.multiple(ui, BUILD=self.top, CACHE=self.top, LOGS=self.top / 'logs'), \
@@ -221,7 +221,8 @@ class Packages(Temporary):
             self.assertEqual(apt.fetch.call_count, 2)
         self.assertEqual(sorted(p.name[:5] for p in path.parent.iterdir()),
                          ['lock', 'with-', 'with-'], 'nothing else is left')
-        self.assertEqual(list(self.top.glob('with-*')), [])
+        self.assertEqual(list(self.top.glob('packages-*')), [])
+        self.assertTrue((self.top / 'with-x').exists(), 'that is not ours')
 
 
 class Script(Temporary):

@@ -63,7 +63,10 @@ class Module(unittest.TestCase):
         self.assertFalse((scratch / 'more.S').exists())
 
     def test_other_source(self):
-        """nothing is left of another module of the same name, or of another kernel"""
+        """nothing is left of another module of the same name, or of another kernel
+
+        A kernel of the same relative path, from another folder, is another one.
+        """
         scratch = self.top / 'scratch'
         for number, (name, tree) in enumerate((('one', 'a'), ('two', 'a'), ('two', 'b'))):
             write(self.top / name, {'Kbuild': name})
@@ -71,6 +74,9 @@ class Module(unittest.TestCase):
             write(scratch, {f'{number}.o': 'built'})
             self.assertEqual({p.name for p in scratch.iterdir()},
                              {'.source', 'Kbuild', f'{number}.o'})
+        with mock.patch('os.getcwd', lambda: '/elsewhere'):
+            module.copy_sources(self.top / 'two', scratch, 'b')
+        self.assertEqual({p.name for p in scratch.iterdir()}, {'.source', 'Kbuild'})
 
     def test_own_libc(self):
         """programs of the kbuild package run on the C library that was unpacked with them

@@ -169,6 +169,8 @@ class Options(unittest.TestCase):
                 (['--mix', '10/60/20/10', '--model', 'static', '--', 'x'], 2,
                  '--mix needs --model pinned'),
                 (['--model', 'pinned', '--', 'x'], 2, '--model pinned needs a --mix'),
+                (['--model', 'precise', '--cpu', 'X,pmu-model=static', '--', 'x'], 2,
+                 '--model and the pmu-model of --cpu: give one'),
                 (['--model', 'fast', '--', 'x'], 2, 'invalid choice'),
                 (['--level', '3', '--', 'x'], 2, 'invalid choice'),
                 (['--', ], 2, 'no COMMAND'), ([], 2, 'no COMMAND'), (['x'], 2, 'goes behind')):

@@ -57,7 +57,7 @@ class Prepare(fixtures.TreeTest):
     def test_litter(self):
         """editors' and interrupted writers' leftovers are no new files, nor are docs/*.md"""
         litter = ('hw/misc/new.c~', 'hw/misc/new.c.part', 'hw/misc/.new.c.swp', 'hw/x.orig',
-                  'tests/__pycache__/x.py', 'docs/page.md')
+                  'tests/__pycache__/x.py', 'docs/page.md', 'hw/misc/#new.c#')
         write(self.project.root, dict.fromkeys(litter, 'x'))
         self.prepare()
         self.assertEqual(read(self.src).keys() - QEMU.keys(), FILES.keys())

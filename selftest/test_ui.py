@@ -449,6 +449,8 @@ print("after", file=sys.{name})'''], check=True, **{name: file})
         ui.check_output(None, '', self.top / 'new', self.top / 'file', os.devnull)
         with self.assertRaisesRegex(ui.Fail, 'is a folder; give the name'):
             ui.check_output(self.top)
+        with self.assertRaisesRegex(ui.Fail, 'is a folder; give the name'):
+            ui.check_output(f'{self.top}/nosuch/')
         with self.assertRaisesRegex(ui.Fail, 'link: there is no folder .*/none; make it first'):
             ui.check_output(self.top / 'link')
         for name, locked in ('new', self.top), ('file', self.top / 'file'):
