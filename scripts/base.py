@@ -134,6 +134,11 @@ def import_base(qemu_src=None, name=None):
             if not (top / 'VERSION').is_file() or not (top / 'configure').is_file():
                 raise ui.Fail(f'{path} is not a QEMU source tree (no VERSION and configure)',
                               'give --qemu-src a tarball of QEMU, or a folder with these files')
+            if path.is_dir() and any(top.glob('subprojects/*/.git')):
+                # What meson has downloaded would be taken for repositories, without their files.
+                top = scratch / 's'
+                ui.run(['rsync', '-a', '--exclude=.git', *(f'--exclude=/{n}' for n in NOT_IMPORTED),
+                        f'{path}/', top], 'unpack.log')
             index = REPO / f'index-{ident}'
             git('add', '-Af', '--', ':/', *(f':!/{n}' for n in NOT_IMPORTED), index=index, work=top)
             tree = git('write-tree', index=index)

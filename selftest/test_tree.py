@@ -54,6 +54,16 @@ class Prepare(fixtures.TreeTest):
         self.assertFalse((self.src / 'tests/qtest/new-test.c').exists())
         self.assertEqual((self.src / 'hw/misc/meson.build').read_text(), MESON)
 
+    def test_subprojects(self):
+        """of a clone of QEMU, what meson has downloaded is laid out, too: its own repositories"""
+        write(self.qemu, {'subprojects/keys/keys.c': 'int keys;\n', '.git/HEAD': 'ref: x\n'})
+        git = ['git', '-c', 'user.name=U', '-c', 'user.email=U']
+        for args in ('init', '-q'), ('add', '.'), ('commit', '-qm', 'first'):
+            subprocess.run([*git, *args], check=True, env=self.project.env,
+                           cwd=self.qemu / 'subprojects/keys')
+        self.prepare()
+        self.assertEqual((self.src / 'subprojects/keys/keys.c').read_text(), 'int keys;\n')
+
     def test_litter(self):
         """editors' and interrupted writers' leftovers are no new files, nor are docs/*.md"""
         litter = ('hw/misc/new.c~', 'hw/misc/new.c.part', 'hw/misc/.new.c.swp', 'hw/x.orig',
