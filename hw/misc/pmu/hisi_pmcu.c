@@ -52,6 +52,7 @@
 #include "qemu/module.h"
 #include "qemu/pmu-compat.h"
 #include "system/dma.h"
+#include "system/replay.h"
 #include "system/runstate.h"
 #include "target/arm/multiprocessing.h"
 #include "trace.h"
@@ -572,9 +573,10 @@ static void hisi_pmcu_timer(void *opaque)
      * If one thread runs all CPUs, a timer that was due when the machine
      * stopped expires later (rr_cpu_thread_fn() has enabled the clock again),
      * maybe when RAM has just been saved, and the record would be lost.
-     * hisi_pmcu_vm_state() sets the timer again.
+     * hisi_pmcu_vm_state() sets the timer again. While QEMU records or replays,
+     * nothing migrates, and each expiry is in the log once.
      */
-    if (!runstate_is_running()) {
+    if (!runstate_is_running() && replay_mode == REPLAY_MODE_NONE) {
         return;
     }
     if (s->state == HISI_PMCU_COUNT) {
