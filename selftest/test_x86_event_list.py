@@ -32,7 +32,8 @@ DIFFERENT = {
     ('SKL', 0x01a4),        # CPUID enumerates it; perf's lists of Skylake are older
     ('GLC', 0x04c4),        # of the kernel's branch-loads...
     ('GLC', 0x04c5),        # ...and branch-load-misses
-    ('SKL', 0x04c5),        # the form of BR_MISP_RETIRED.ALL_BRANCHES for PEBS
+    ('SKL', 0x04c4),        # the form of BR_INST_RETIRED.ALL_BRANCHES for PEBS...
+    ('SKL', 0x04c5),        # ...and of BR_MISP_RETIRED.ALL_BRANCHES
     ('SKL', 0x60c7),        # perf's lists have the unit mask of 4_FLOPS for 8_FLOPS, too
 }
 

@@ -1712,8 +1712,8 @@ static void case_td_models(void)
     } t[] = {
         { 0x01c4, SKL, 8, 8, 0 },               /* conditional */
         { 0x01c4, ICL | GLC, 8, 0, 0 },         /* and taken */
-        { 0x04c4, GLC, 8, 8, 0 },
-        { 0x04c4, SKL | ICL, 0, 0, 0 },
+        { 0x04c4, SKL | GLC, 8, 8, 0 },
+        { 0x04c4, ICL, 0, 0, 0 },
         { 0x11c4, ICL | GLC, 8, 8, 0 },
         { 0x11c4, SKL, 0, 0, 0 },
         { 0x10c4, SKL | ICL | GLC, 0, 8, 0 },
@@ -1935,7 +1935,7 @@ static const struct {
       ICL | GLC, EQUAL },
     { "mispredicts as branch-load-misses", { 0x00c5 }, { 0x04c5 },
       GLC, EQUAL },
-    { "branches as branch-loads", { 0x00c4 }, { 0x04c4 }, GLC, EQUAL },
+    { "branches as branch-loads", { 0x00c4 }, { 0x04c4 }, SKL | GLC, EQUAL },
     { "mispredicts and branches", { 0x00c5 }, { 0x00c4 }, ALL_ARCHS, AT_MOST },
     { "loads", { 0x81d0 }, { 0x01d1, 0x08d1 }, ALL_ARCHS, EQUAL },
     { "L1 misses", { 0x08d1 }, { 0x02d1, 0x04d1, 0x20d1 }, ALL_ARCHS, EQUAL },
