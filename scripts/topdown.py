@@ -195,10 +195,10 @@ REFUSED = {
 
 def killed(command, line):
     """The exit status of a program that a signal ended; perf has only a message of it."""
-    name = os.fsencode(command[0]).decode(errors='replace')        # as boot.run() decodes the line
-    last = name.rpartition('\n')[2]
+    # As boot.run() decodes the line, which is the last one
+    name = os.fsencode(command[0]).decode(errors='replace').rpartition('\n')[2]
     for number in signal.valid_signals():
-        if line.endswith(f'{last}: {signal.strsignal(number)}'):
+        if line.endswith(f'{name}: {signal.strsignal(number)}'):
             return 128 + number
     return 0
 

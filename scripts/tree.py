@@ -123,9 +123,9 @@ def edits(build=ui.BUILD):
     return ['a commit message'] if reworded else sorted(files)
 
 
-def way_out(now):
+def way_out(now, build=ui.BUILD):
     """The commands that bring edits of the source into the project."""
-    if not now:
+    if (build / 'rebase.json').exists():
         return ui.command('rebase --continue')
     export = ui.command('export')
     return export if stamp(now['base']) == now['stamp'] else (      # export refuses the others
@@ -138,7 +138,7 @@ def refuse_edits(build, drop):
     if changed := edits(build):
         raise ui.Fail(f'{ui.show(build / "qemu/src")} has edits that were not exported '
                       f'({len(changed)} files, {changed[0]} first)',
-                      f'to keep them: {way_out(state(build))}; {drop} drops them')
+                      f'to keep them: {way_out(state(build), build)}; {drop} drops them')
 
 
 def names(commit):

@@ -337,10 +337,8 @@ def save(path, text):
     If the disk is full, the file stays as it was.
     """
     sys.stdout.flush()
-    # These may be files, too.
-    names = ('/dev/fd', '/proc/self/fd')
-    number = {'/dev/stdout': 1, '/dev/stderr': 2,
-              **{f'{name}/{n}': n for name in names for n in (1, 2)}}.get(str(path))
+    number = {'/dev/stdout': 1, '/dev/fd/1': 1, '/proc/self/fd/1': 1,       # these may be files
+              '/dev/stderr': 2, '/dev/fd/2': 2, '/proc/self/fd/2': 2}.get(str(path))
     old, data = os.path.isfile(path) and not number, text.encode(errors='backslashreplace')
     try:
         with open(number or path, 'r+b' if old else 'wb', closefd=not number) as out:

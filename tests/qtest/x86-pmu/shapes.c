@@ -99,8 +99,8 @@ static bool hook_freeze(Frame *f)
     return true;
 }
 
-/* An interrupt freezes by a bit of the status, or in old versions, control */
-static void check_freeze(void)
+/* Counter 0 overflows after @n instructions, and its interrupt freezes. */
+static void freeze_after(unsigned n, void (*body)(void))
 {
     Cpu *cpu = this_cpu();
 
@@ -108,12 +108,20 @@ static void check_freeze(void)
     apic_write(APIC_LVTPC, LVT_NMI);
     pmu_enable = COUNTERS_MASK;
     program(0, EV_INSNS | EVTSEL_OS | EVTSEL_INT);
-    wrmsr(MSR_A_PMC(0), negative(6));
+    wrmsr(MSR_A_PMC(0), negative(n));
     wrmsr(MSR_DEBUGCTL, DEBUGCTL_FREEZE);
     cpu->hook = hook_freeze;
-    kernel(body_straight, 0);
+    kernel(body, 0);
     cpu->hook = NULL;
     check("interrupts", NO_STEP, cpu->pmis, 1);
+}
+
+/* An interrupt freezes by a bit of the status, or in old versions, control */
+static void check_freeze(void)
+{
+    Cpu *cpu = this_cpu();
+
+    freeze_after(6, body_straight);
     check("status", NO_STEP, cpu->pmi_status,
           1 | (VERSION < 4 ? 0 : STATUS_FROZEN));
     check("GLOBAL_CTRL", NO_STEP, payload_result[0],
@@ -153,17 +161,8 @@ static void check_freeze_reset(void)
 {
     Cpu *cpu = this_cpu();
 
-    pmu_reset();
-    apic_write(APIC_LVTPC, LVT_NMI);
-    pmu_enable = COUNTERS_MASK;
     /* CALL, MOV, MOV, XOR, STI */
-    program(0, EV_INSNS | EVTSEL_OS | EVTSEL_INT);
-    wrmsr(MSR_A_PMC(0), negative(5));
-    wrmsr(MSR_DEBUGCTL, DEBUGCTL_FREEZE);
-    cpu->hook = hook_freeze;
-    kernel(body_sti_reset, 0);
-    cpu->hook = NULL;
-    check("interrupts", NO_STEP, cpu->pmis, 1);
+    freeze_after(5, body_sti_reset);
     check("RIP", NO_STEP, cpu->pmi_rip, (uintptr_t)payload_sti_reset);
     check("status", NO_STEP, cpu->pmi_status,
           VERSION < 4 ? 0 : STATUS_FROZEN);
