@@ -607,11 +607,13 @@ static void test_migrate_counting(void)
 {
     static const uint32_t start[] = {
         0x5281fff4,     /*     mov w20, #0x0fff */
+        0x72b00014,     /*     movk w20, #0x8000, lsl #16 */
         0xd51b9c34,     /*     msr pmcntenset_el0, x20 */
         INSN_RET,
     };
     static const uint32_t stop[] = {
         0x5281fff4,     /*     mov w20, #0x0fff */
+        0x72b00014,     /*     movk w20, #0x8000, lsl #16 */
         0xd51b9c54,     /*     msr pmcntenclr_el0, x20 */
         INSN_RET,
     };
@@ -619,6 +621,7 @@ static void test_migrate_counting(void)
     g_autofree char *file = NULL;
     uint64_t before;
 
+    guest_write(&p, 0, PMCCNTR_EL0, 0);
     guest_call(&p, 0, 0, start, ARRAY_SIZE(start));
     file = pmcu_save(p.qts);
     qtest_quit(p.qts);
@@ -633,6 +636,9 @@ static void test_migrate_counting(void)
     /* INST_RETIRED, OP_RETIRED */
     g_assert_cmpint(guest_read(&to, 0, PMEVCNTR_EL0(0)), ==,
                     guest_read(&to, 0, PMEVCNTR_EL0(6)));
+    /* CPU_CYCLES */
+    g_assert_cmpint(guest_read(&to, 0, PMCCNTR_EL0), ==,
+                    guest_read(&to, 0, PMEVCNTR_EL0(2)));
     qtest_quit(to.qts);
 }
 
