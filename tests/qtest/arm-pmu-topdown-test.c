@@ -551,13 +551,33 @@ static void test_changed_late(void)
 #define WITH    "-accel tcg -cpu neoverse-v1,pmu-counters=12,pmu-topdown=on"
 #define WITHOUT "-accel tcg -cpu neoverse-v1,pmu-counters=12"
 
+/* All events, and PMCCNTR */
+enum { COUNTS = ARRAY_SIZE(events) + 1 };
+
+/* All counts of all codes, one after the other, are the same each time. */
+static void check_next(const Pmcu *p, bool first, uint64_t (*next)[COUNTS])
+{
+    for (int k = 0; k < ARRAY_SIZE(codes); k++) {
+        run_loop(p, &codes[k], 37);
+        for (int e = 0; e < COUNTS; e++) {
+            uint64_t n = guest_read(p, 0, e < ARRAY_SIZE(events)
+                                    ? PMEVCNTR_EL0(e) : PMCCNTR_EL0);
+
+            if (first) {
+                next[k][e] = n;
+            }
+            g_assert_cmpint(n, ==, next[k][e]);
+        }
+    }
+}
+
 /*
  * Counters travel, but not from or to a machine without the property; and so
  * does what is left of a cycle or misprediction, of which the next ones show.
  */
 static void test_migrate(void)
 {
-    uint64_t next[ARRAY_SIZE(codes)][ARRAY_SIZE(events) + 1];
+    uint64_t next[ARRAY_SIZE(codes)][COUNTS];
     Pmcu p = guest_init(WITHOUT), to;
     g_autofree char *plain = pmcu_save(p.qts), *file = NULL;
     uint64_t cycles, slots;
@@ -586,31 +606,46 @@ static void test_migrate(void)
         qtest_qmp_assert_success(q->qts, "{'execute': 'cont'}");
         g_assert_cmpint(guest_read(q, 0, PMCCNTR_EL0), ==, cycles);
         g_assert_cmpint(guest_read(q, 0, PMEVCNTR_EL0(9)), ==, slots);
-        for (int k = 0; k < ARRAY_SIZE(codes); k++) {
-            run_loop(q, &codes[k], 37);
-            for (int e = 0; e <= ARRAY_SIZE(events); e++) {
-                uint64_t n = guest_read(q, 0, e < ARRAY_SIZE(events)
-                                        ? PMEVCNTR_EL0(e) : PMCCNTR_EL0);
-
-                if (!i) {
-                    next[k][e] = n;
-                }
-                g_assert_cmpint(n, ==, next[k][e]);
-            }
-        }
+        check_next(q, !i, next);
         qtest_quit(q->qts);
     }
+}
+
+static const uint32_t start[] = {
+    0x5281fff4,     /*     mov w20, #0x0fff */
+    0x72b00014,     /*     movk w20, #0x8000, lsl #16 */
+    0xd51b9c34,     /*     msr pmcntenset_el0, x20 */
+    INSN_RET,
+};
+
+/* A snapshot is loaded by the machine that made it, which counts just then. */
+static void test_snapshot(void)
+{
+    g_autofree char *disk = pmcu_disk();
+    g_autofree char *args = g_strdup_printf(
+        "-accel tcg -m 64M -drive if=none,format=qcow2,file=%s", disk);
+    Pmcu p = topdown_init(args, &models[0]);
+    uint64_t next[ARRAY_SIZE(codes)][COUNTS];
+    g_autofree char *saved = NULL;
+
+    run_loop(&p, &codes[5], 1000);
+    saved = qtest_hmp(p.qts, "savevm s");
+    g_assert_cmpstr(saved, ==, "");
+    for (int i = 0; i < 3; i++) {
+        g_autofree char *loaded = NULL;
+
+        check_next(&p, !i, next);
+        guest_call(&p, 0, 0, start, ARRAY_SIZE(start));
+        loaded = qtest_hmp(p.qts, "loadvm s");
+        g_assert_cmpstr(loaded, ==, "");
+    }
+    qtest_quit(p.qts);
+    unlink(disk);
 }
 
 /* Counters that are loaded while they count go on together. */
 static void test_migrate_counting(void)
 {
-    static const uint32_t start[] = {
-        0x5281fff4,     /*     mov w20, #0x0fff */
-        0x72b00014,     /*     movk w20, #0x8000, lsl #16 */
-        0xd51b9c34,     /*     msr pmcntenset_el0, x20 */
-        INSN_RET,
-    };
     static const uint32_t stop[] = {
         0x5281fff4,     /*     mov w20, #0x0fff */
         0x72b00014,     /*     movk w20, #0x8000, lsl #16 */
@@ -679,5 +714,6 @@ int main(int argc, char **argv)
     qtest_add_func("arm-pmu-topdown/changed-late", test_changed_late);
     qtest_add_func("arm-pmu-topdown/migrate", test_migrate);
     qtest_add_func("arm-pmu-topdown/migrate-counting", test_migrate_counting);
+    qtest_add_func("arm-pmu-topdown/snapshot", test_snapshot);
     return g_test_run();
 }
