@@ -265,6 +265,7 @@ class Guest(unittest.TestCase):
             for lines in f'other: {text}', f'printf: {text}\\nthe end', f'printf: {text}?':
                 self.assertEqual(self.measure(['printf', f'{lines}\\n'])[0], 0)
         self.assertEqual(topdown.killed(['/root/\udcff'], '/root/\ufffd: Segmentation fault'), 139)
+        self.assertEqual(topdown.killed(['/root/a\nb'], 'b: Segmentation fault'), 139)
 
     def test_log(self):
         """the log that an error names is this guest's, not that of another x86 guest"""

@@ -428,8 +428,12 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             self.assertEqual((path.stat().st_mode & 0o777, path.read_text()), (mode, str(mode)))
 
     def test_save_stream(self):
-        """/dev/stdout and /dev/stderr get the text in turn, also if the output goes to a file"""
-        for name in 'stdout', 'stderr':
+        """/dev/stdout and /dev/stderr get the text in turn, also if the output goes to a file
+
+        They have other names, too.
+        """
+        for device, name in (('stdout', 'stdout'), ('stderr', 'stderr'), ('fd/1', 'stdout'),
+                             ('fd/2', 'stderr')):
             path = self.top / name
             with open(path, 'w') as file:
                 subprocess.run([*PYTHON, '-c', f'''
@@ -437,8 +441,8 @@ import sys
 sys.path.append("{ROOT}/scripts")
 import ui
 print("before", file=sys.{name})
-ui.check_output("/dev/{name}")
-ui.save("/dev/{name}", "text\\n")
+ui.check_output("/dev/{device}")
+ui.save("/dev/{device}", "text\\n")
 print("after", file=sys.{name})'''], check=True, **{name: file})
             self.assertEqual(path.read_text(), 'before\ntext\nafter\n')
 
