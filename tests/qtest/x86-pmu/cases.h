@@ -191,6 +191,7 @@
     X(td_fp, "events/floating-point", 0)                                    \
     X(td_model_overflow, "events/overflow-of-models", 0)                    \
     X(td_filtered_overflow, "events/overflow-of-filtered", 0)               \
+    X(td_inverted, "events/inverted-falls-until-read", 0)                   \
     X(td_extra, "registers/offcore-and-pebs", 0)                            \
     X(td_offcore, "events/offcore", 0)                                      \
     X(td_skid, "events/pmi-right-behind", 0)                                \

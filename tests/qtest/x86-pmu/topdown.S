@@ -632,7 +632,6 @@ td_halves_second:
     jnz     1b
     ret
 
-/* Until the qtest writes 2 to the mailbox; the result is the turns */
 BODY td_filtered
 1:  dec     %rdi
     jnz     1b
@@ -640,6 +639,27 @@ BODY td_filtered
     .fill   1000, 1, 0x90
     ret
 
+/*
+ * RDI turns in which divisions take cycles, a breakpoint, and a quarter as many
+ * in which instructions come densely
+ */
+BODY td_slow_then_dense
+    mov     %rdi, %rcx
+    mov     $1, %r8d
+1:  xor     %edx, %edx
+    mov     %r8d, %eax
+    div     %r8d
+    dec     %rcx
+    jnz     1b
+    int3
+    mov     %rdi, %rcx
+    shr     $2, %rcx
+1:  .fill   20, 1, 0x90
+    dec     %rcx
+    jnz     1b
+    ret
+
+/* Until the qtest writes 2 to the mailbox; the result is the turns */
 BODY td_until_host
     xor     %r8d, %r8d
 1:  inc     %r8

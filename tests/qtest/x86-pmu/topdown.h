@@ -28,7 +28,7 @@
     X(td_mixed) X(td_dense) X(td_syscalls) X(td_calls) X(td_halves)         \
     X(td_until_host) X(td_rdpmc_metrics) X(td_reads) X(td_lines)            \
     X(td_expensive) X(td_loose_halt) X(td_loose_fault) X(td_loose_stop)     \
-    X(td_filtered) X(td_missed)
+    X(td_filtered) X(td_missed) X(td_slow_then_dense)
 
 #define X(name) void block_##name(void);
 BLOCKS(X)

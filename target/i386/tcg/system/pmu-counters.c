@@ -357,7 +357,7 @@ bool x86_pmu_has_frozen(X86CPU *cpu)
 }
 
 /* An overflow is the carry out of the counter. */
-void x86_pmu_fold(X86CPU *cpu, uintptr_t ra)
+static void pmu_fold(X86CPU *cpu, uintptr_t ra, bool unseen)
 {
     CPUX86State *env = &cpu->env;
     X86PMU *pmu = cpu->pmu;
@@ -381,8 +381,17 @@ void x86_pmu_fold(X86CPU *cpu, uintptr_t ra)
         if (!c->cmask && !c->edge) {
             run->event = MAX(run->event, now);
         }
-        run->got += count;
         sum = *value + count;
+        /*
+         * With INV, a count falls when its events come packed. When QEMU looks
+         * depends on the host: that must not keep the counter at a peak. It
+         * looks at every instruction when one can overflow and interrupt.
+         */
+        if (unseen && (c->cmask || c->edge) &&
+            !(c->irq && sum > pmu->mask)) {
+            continue;
+        }
+        run->got += count;
         *value = sum & cpu->pmu->mask;
         if (sum != *value) {
             trace_x86_pmu_overflow(CPU(cpu)->cpu_index, i, *value,
@@ -392,8 +401,22 @@ void x86_pmu_fold(X86CPU *cpu, uintptr_t ra)
         }
     }
     x86_topdown_fold(cpu);
-    if (x86_pmu_interrupt_is_here(cpu)) {
+    if (!unseen && x86_pmu_interrupt_is_here(cpu)) {
         x86_pmu_freeze(cpu);
+    }
+}
+
+void x86_pmu_fold(X86CPU *cpu, uintptr_t ra)
+{
+    pmu_fold(cpu, ra, false);
+}
+
+void x86_pmu_fold_unseen(X86CPU *cpu)
+{
+    pmu_fold(cpu, 0, true);
+    if (x86_pmu_interrupt_is_here(cpu)) {
+        /* It may stop all counters; the guest's program says when it comes */
+        x86_pmu_fold(cpu, 0);
     }
 }
 
@@ -631,7 +654,7 @@ static void x86_pmu_deadline(CPUState *cs)
 {
     X86CPU *cpu = X86_CPU(cs);
 
-    x86_pmu_fold(cpu, 0);
+    x86_pmu_fold_unseen(cpu);
     if (x86_pmu_interrupt_is_here(cpu) && !x86_pmu_inhibited(cpu)) {
         x86_pmu_deliver(cpu);
     }

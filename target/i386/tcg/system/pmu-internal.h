@@ -344,6 +344,12 @@ uint64_t *x86_pmu_value(CPUX86State *env, unsigned counter);
  */
 void x86_pmu_fold(X86CPU *cpu, uintptr_t ra);
 
+/*
+ * The same between two blocks, when it is QEMU that looks and not the guest: a
+ * count that can fall again (INV) stays as it is, unless an interrupt is due.
+ */
+void x86_pmu_fold_unseen(X86CPU *cpu);
+
 /**
  * x86_pmu_peek: what software would read from a counter, without any change
  * @cpu: the CPU, on its own thread or not running, after insn_count_sync()

@@ -306,7 +306,7 @@ void x86_topdown_change_mix(X86CPU *cpu, const uint32_t *mix)
     X86PMUTopDown *t = &cpu->pmu->topdown;
     unsigned d;
 
-    x86_pmu_fold(cpu, 0);
+    x86_pmu_fold_unseen(cpu);
     for (d = 0; d < X86_COUNT_DOMAINS; d++) {
         const uint64_t *total = cpu->insn_count.total[d];
         uint64_t part[TOPDOWN_CATEGORIES];

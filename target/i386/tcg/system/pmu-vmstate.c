@@ -270,7 +270,7 @@ static int precise_post_load(void *opaque, int version_id)
     for (i = 0; i < X86_PMU_GSHARE; i++) {
         cpu->pmu_lookup.gshare[i] &= 7;
     }
-    /* Loads and missed branches were drained for the save: x86_pmu_fold() */
+    /* Loads and missed branches were drained for the save: x86_pmu_pre_save() */
     memset(cpu->pmu_lookup.missed, 0, sizeof(cpu->pmu_lookup.missed));
     cpu->pmu_lookup.load = (uintptr_t)cpu->pmu_precise->loads;
     return 0;
@@ -454,7 +454,7 @@ const VMStateDescription vmstate_x86_pmu = {
 void x86_pmu_pre_save(X86CPU *cpu)
 {
     if (cpu->pmu) {
-        x86_pmu_fold(cpu, 0);
+        x86_pmu_fold_unseen(cpu);
         cpu->env.msr_perf_metrics = x86_topdown_read(cpu);
     }
 }
