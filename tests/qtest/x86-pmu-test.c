@@ -423,6 +423,58 @@ static void test_pmi_away(void)
     check_pmi_away(ICELAKE);
 }
 
+/* RESET drops it. */
+static void test_reset_pending(void)
+{
+    Guest g = guest_init(ICELAKE, 0);
+    QList *list;
+
+    guest_start(&g, GUEST_CASE(pmi_away), 0, 0);
+    guest_wait_phase(&g, 1);
+    list = query_pmu(&g);
+    check_overflow(query_cpu(list, 0), true, 0x400);
+    qobject_unref(list);
+    guest_reset(&g);
+    list = query_pmu(&g);
+    check_overflow(query_cpu(list, 0), false, 0x10000);
+    qobject_unref(list);
+    guest_run(&g, GUEST_CASE(reset_values), 0, 0);
+    guest_quit(&g);
+}
+
+/*
+ * With FREEZE_PERFMON_ON_PMI, what a read would show: stopped counters. No
+ * counter counts differently because of the look.
+ */
+static void check_info_frozen(const char *args, uint32_t config,
+                              const char *state)
+{
+    Guest g = guest_init(args, config);
+
+    guest_start(&g, GUEST_CASE(pmi_away), 1ull << 12, 0);
+    guest_wait_phase(&g, 1);
+    for (int i = 0; i < 2; i++) {
+        QList *list = query_pmu(&g);
+        QList *counters = qdict_get_qlist(query_cpu(list, 0), "counters");
+        const QDict *c = qobject_to(QDict,
+                                    qlist_entry_obj(qlist_first(counters)));
+
+        g_assert_cmpstr(qdict_get_str(c, "state"), ==, state);
+        qobject_unref(list);
+    }
+    guest_set_phase(&g, 2);
+    guest_finish(&g);
+    guest_quit(&g);
+}
+
+static void test_info_frozen(void)
+{
+    check_info_frozen(ICELAKE, 0, "frozen");
+    /* Before version 4, all bits of GLOBAL_CTRL go instead. */
+    check_info_frozen(ICELAKE ",pmu-version=3,pmu-fixed-counters=3",
+                      CONFIG_SHAPE(3, 8, 3, 48), "global-disabled");
+}
+
 static void test_pmi_slices(void)
 {
     /* An instruction takes 2 ns. */
@@ -474,6 +526,10 @@ static void test_migrate_ones(void)
     g_autofree char *stream = NULL, *text = NULL;
     const char *stock = "\031cpu/msr_architectural_pmu";
     const char *section = "\013cpu/tcg_pmu";
+    const char *const more[] = {
+        "\050cpu/msr_architectural_pmu/msr_fixed_ctr3",
+        "\052cpu/msr_architectural_pmu/msr_perf_metrics",
+    };
     size_t size;
 
     guest_start(&g, GUEST_CASE(migrate_ones), 0, 0);
@@ -488,6 +544,38 @@ static void test_migrate_ones(void)
     memset(text + find(text, size, stock) + strlen(stock) + 4, 0xff,
            8 * (4 + 3 + 18 + 18));
     memset(text + find(text, size, section) + strlen(section) + 4, 0xff, 8);
+    for (int i = 0; i < ARRAY_SIZE(more); i++) {
+        memset(text + find(text, size, more[i]) + strlen(more[i]) + 4, 0xff,
+               8);
+    }
+    g_assert(g_file_set_contents(stream, text, size, NULL));
+    g = guest_load(&g, ICELAKE, stream);
+    guest_set_phase(&g, 2);
+    guest_finish(&g);
+    guest_quit(&g);
+}
+
+/* Nor does a counter stand still for what else is in a stream. */
+static void test_migrate_state_ones(void)
+{
+    Guest g = guest_init(ICELAKE, 0);
+    g_autofree char *stream = NULL, *text = NULL;
+    const char *section = "\013cpu/tcg_pmu";
+    size_t size;
+
+    guest_start(&g, GUEST_CASE(migrate_state_ones), 0, 0);
+    guest_wait_phase(&g, 1);
+    stream = guest_save(&g);
+    guest_quit(&g);
+    g_assert(g_file_get_contents(stream, &text, &size, NULL));
+    /*
+     * Behind the version and DEBUGCTL: the interrupt, TopDown, 30 totals of
+     * two privileges, 12 counters, 64 fractions with an index, four registers
+     * that only store, and four kinds of mispredicted branches
+     */
+    memset(text + find(text, size, section) + strlen(section) + 4 + 8, 0xff,
+           1 + (1 + 8 * (8 + 1 + 2 * 8 + 2)) + 8 * 2 * 30 + 12 * (8 * 4 + 3) +
+           64 * (8 * 2 + 2) + 1 + 8 * 4 + 8 * 2 * 4);
     g_assert(g_file_set_contents(stream, text, size, NULL));
     g = guest_load(&g, ICELAKE, stream);
     guest_set_phase(&g, 2);
@@ -1423,12 +1511,14 @@ int main(int argc, char **argv)
     qtest_add_func("x86-pmu/back-often", test_back_often);
     qtest_add_func("x86-pmu/migrate-zero", test_migrate_zero);
     qtest_add_func("x86-pmu/pmi-away", test_pmi_away);
+    qtest_add_func("x86-pmu/reset-pending", test_reset_pending);
     qtest_add_func("x86-pmu/pmi-slices", test_pmi_slices);
     qtest_add_func("x86-pmu/query/record", test_query_record);
     qtest_add_func("x86-pmu/query/pending", test_query_pending);
     qtest_add_func("x86-pmu/no-apic", test_no_apic);
     qtest_add_func("x86-pmu/migrate-pending", test_migrate_pending);
     qtest_add_func("x86-pmu/migrate-ones", test_migrate_ones);
+    qtest_add_func("x86-pmu/migrate-state-ones", test_migrate_state_ones);
     for (int i = 0; i < ARRAY_SIZE(mismatches); i++) {
         g_autofree char *path = g_strdup_printf("x86-pmu/mismatch/%s",
                                                 mismatches[i].path);
@@ -1459,6 +1549,7 @@ int main(int argc, char **argv)
     qtest_add_data_func("x86-pmu/info/unnoticed-precise",
                         ICELAKE ",pmu-model=precise", test_info_unnoticed);
     qtest_add_data_func("x86-pmu/info/none", NULL, test_info_none);
+    qtest_add_func("x86-pmu/info/frozen", test_info_frozen);
     qtest_add_func("x86-pmu/trace", test_trace);
     qtest_add_func("x86-pmu/random", test_random);
     qtest_add_data_func("x86-pmu/random-programs/mttcg", ICELAKE " -smp 2",

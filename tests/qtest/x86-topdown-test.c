@@ -147,6 +147,8 @@ static void test_zero(void)
 static void test_default_limit(void)
 {
     run_one(GUEST_CASE(td_default_limit), SAPPHIRE, SAPPHIRE_CONFIG);
+    run_one(GUEST_CASE(td_default_limit), SAPPHIRE ",pmu-counter-width=36",
+            SAPPHIRE_CONFIG | CONFIG_SHAPE(5, 8, 4, 36));
 }
 
 static void test_reset(void)

@@ -1947,12 +1947,16 @@ static bool hook_wait(Frame *f)
     return true;
 }
 
-/* Also when QEMU looks at the deadlines, as for query-pmu, while it is away */
+/*
+ * Also when QEMU looks at the deadlines, as for query-pmu, while it is away.
+ * MAILBOX_ARG goes to DEBUGCTL.
+ */
 static void case_pmi_away(void)
 {
     Cpu *cpu = this_cpu();
 
     pmu_reset();
+    wrmsr(MSR_DEBUGCTL, MAILBOX_64(MAILBOX_ARG));
     pmu_enable = COUNTERS_MASK;
     apic_write(APIC_LVTPC, LVT_NMI);
     program(0, EV_INSNS | EVTSEL_USR | EVTSEL_INT);
@@ -3191,6 +3195,9 @@ static void case_migrate_ones(void)
     pmu_reset();
     apic_write(APIC_LVTPC, LVT_NMI | LVT_MASKED);
     wrmsr(MSR_EVTSEL(0), EV_INSNS);
+    /* Only what is not 0 is in the stream. */
+    wrmsr(MSR_FIXED_CTR(3), 1);
+    wrmsr(MSR_PERF_METRICS, 1);
     wait_for_host();
     for (i = 0; i < GP_COUNTERS; i++) {
         check("EVTSEL", i, rdmsr(MSR_EVTSEL(i)), 0xffdfffff);
@@ -3199,9 +3206,11 @@ static void case_migrate_ones(void)
     for (i = 0; i < FIXED_COUNTERS; i++) {
         fixed |= (FIXED_OS | FIXED_USR | FIXED_PMI) << 4 * i;
     }
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < FIXED_COUNTERS; i++) {
         check("FIXED_CTR", i, rdmsr(MSR_FIXED_CTR(i)), WIDTH_MASK);
     }
+    /* Level 1 only */
+    check("PERF_METRICS", NO_STEP, rdmsr(MSR_PERF_METRICS), 0xffffffff);
     check("FIXED_CTR_CTRL", NO_STEP, rdmsr(MSR_FIXED_CTR_CTRL), fixed);
     check("GLOBAL_CTRL", NO_STEP, rdmsr(MSR_GLOBAL_CTRL),
           COUNTERS_MASK | METRICS_MASK);
@@ -3209,6 +3218,60 @@ static void case_migrate_ones(void)
     check("GLOBAL_STATUS", NO_STEP, rdmsr(MSR_GLOBAL_STATUS), STATUS_MASK);
     check("DEBUGCTL", NO_STEP, rdmsr(MSR_DEBUGCTL),
           BIT(0) | BIT(1) | BIT(11) | BIT(12) | BIT(14));
+    pmu_reset();
+}
+
+#define MANY_NOPS       500
+
+/* What a counter that is on counts of them */
+static uint64_t count_nops(unsigned counter)
+{
+    uint64_t before = rdmsr(MSR_PMC(counter));
+
+    asm volatile(".fill %c0, 1, 0x90" : : "i"(MANY_NOPS));
+    return rdmsr(MSR_PMC(counter)) - before;
+}
+
+/*
+ * The qtest sets all bits of what the stream has besides the registers.
+ * Counters that are on go on as before, from what software writes.
+ */
+static void case_migrate_state_ones(void)
+{
+    static const uint64_t selects[] = {
+        EV_INSNS, EV_INSNS | EVTSEL_CMASK(2), EV_INSNS | EVTSEL_EDGE,
+        EV_CYCLES
+    };
+    static const uint32_t stores[] = { 0x1a6, 0x1a7, 0x3f6, 0x3f7 };
+    uint64_t before[ARRAY_SIZE(selects)], metrics, sum = 0;
+    int i;
+
+    pmu_reset();
+    apic_write(APIC_LVTPC, LVT_NMI | LVT_MASKED);
+    for (i = 0; i < ARRAY_SIZE(selects); i++) {
+        wrmsr(MSR_EVTSEL(i), selects[i] | EVTSEL_OS | EVTSEL_EN);
+    }
+    wrmsr(MSR_FIXED_CTR_CTRL, FIXED_OS << 12);
+    wrmsr(MSR_GLOBAL_CTRL, COUNTERS_MASK | METRICS_MASK);
+    for (i = 0; i < ARRAY_SIZE(selects); i++) {
+        before[i] = count_nops(i);
+    }
+    check_range("NOPs", NO_STEP, before[0], MANY_NOPS, MANY_NOPS + 20);
+    wait_for_host();
+    metrics = rdmsr(MSR_PERF_METRICS);
+    for (i = 0; i < 4; i++) {
+        sum += metrics >> 8 * i & 0xff;
+    }
+    check("PERF_METRICS", NO_STEP, sum, 255);
+    for (i = 0; i < ARRAY_SIZE(selects); i++) {
+        wrmsr(MSR_A_PMC(i), 0);
+        /* A fraction of a cycle, and half of a run of cycles */
+        check_range("count", i, count_nops(i) + 1, before[i], before[i] + 2);
+    }
+    for (i = 0; i < ARRAY_SIZE(stores); i++) {
+        check("may be written", i,
+              wrmsr_safe(stores[i], rdmsr(stores[i])), 0);
+    }
     pmu_reset();
 }
 

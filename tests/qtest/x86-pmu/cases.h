@@ -51,6 +51,7 @@
     X(migrate_refused, "migrate/refused", CASE_MANUAL)                      \
     X(migrate_pending, "migrate/pending", CASE_MANUAL)                      \
     X(migrate_ones, "migrate/ones", CASE_MANUAL)                            \
+    X(migrate_state_ones, "migrate/state-ones", CASE_MANUAL)                \
     X(endless, "stop/endless", CASE_MANUAL)                                 \
     X(info, "info/halted", CASE_MANUAL)                                     \
     X(monkey, "bad-input/random", CASE_MANUAL)                              \

@@ -1381,7 +1381,7 @@ static void case_td_default_limit(void)
     check("slots before", NO_STEP, slots(), WIDTH_MASK);
     restore(FIXED_OS, negative(n), SOME_METRICS);
     block_nops();
-    check("status at 2^48", NO_STEP, rdmsr(MSR_GLOBAL_STATUS),
+    check("status at the wrap", NO_STEP, rdmsr(MSR_GLOBAL_STATUS),
           STATUS_METRICS | FIXED_BIT(SLOTS));
     check("slots at 2^48", NO_STEP, slots(), 0);
 }

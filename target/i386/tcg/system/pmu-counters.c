@@ -637,14 +637,19 @@ void x86_pmu_continue(X86CPU *cpu)
         PMUConfig c = x86_pmu_config(&cpu->env, i, &none);
         X86PMURun *run = &pmu->run[i];
         uint64_t now = x86_pmu_event_sum(cpu, c.event, c.domains);
+        uint64_t cycles = x86_pmu_event_sum(cpu, x86_pmu_cycles, c.domains);
 
         run->rest = run->rest_of != c.code ? 0 :
                     MIN(run->rest, x86_pmu_event_parts(cpu, c.event) - 1);
         /* Totals of a stream have a limit; a pinned mix may be a little less */
         run->event = MIN(run->event, now + (c.cmask || c.edge ? 0 :
                                             PMU_ROUNDING));
-        run->cycles = MIN(run->cycles,
-                          x86_pmu_event_sum(cpu, x86_pmu_cycles, c.domains));
+        run->cycles = MIN(run->cycles, cycles);
+        if (c.cmask || c.edge) {
+            /* It counts cycles */
+            run->got = MIN(run->got, (cycles - run->cycles) /
+                                     x86_pmu_event_parts(cpu, x86_pmu_cycles));
+        }
         pmu->config[i] = c;
     }
     x86_pmu_reconfigure(cpu);
