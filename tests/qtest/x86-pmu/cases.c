@@ -2859,6 +2859,107 @@ static void case_smp_map(void)
     check("reads of something else", NO_STEP, map_wrong, 0);
 }
 
+/*
+ * CPU 1 calls a function that CPU 0 writes, which returns the next number each
+ * time. If CPU 1 translates it while it is being written, it must not go on
+ * with what was there before.
+ */
+#define CODE_PAGE           (GUEST_CODE_AREA + 0x1000)  /* the second one */
+#define CODE_CALLER         (GUEST_CODE_AREA + 0x100)
+#define CODE_RET            (CODE_PAGE + 0x100)
+#define CODE_ROUNDS         2000
+
+static struct {
+    Shared32 number, seen;
+    uint32_t rounds, wrong;
+    int offset;             /* of the function, to the second page */
+} code;
+
+/* Both pages have other code all the time: QEMU looks at each store to them. */
+static void ap_call_code(void)
+{
+    uint32_t (*caller)(Shared32 *, uint32_t, uintptr_t, uintptr_t) =
+        (void *)CODE_CALLER;
+
+    code.wrong = caller(&code.number, code.rounds, CODE_PAGE + code.offset,
+                        CODE_RET);
+}
+
+/* One store of 1 to 16 bytes */
+static void store_code(int offset, const uint8_t *from, unsigned size)
+{
+    void *to = (void *)(uintptr_t)(CODE_PAGE + offset);
+
+    switch (size) {
+    case 1:
+        asm volatile("movb %1, %0" : "=m"(*(uint8_t *)to) : "q"(*from));
+        break;
+    case 2:
+        asm volatile("movw %1, %0" : "=m"(*(uint16_t *)to) :
+                     "r"(*(const uint16_t *)from));
+        break;
+    case 4:
+        asm volatile("movl %1, %0" : "=m"(*(uint32_t *)to) :
+                     "r"(*(const uint32_t *)from));
+        break;
+    case 8:
+        asm volatile("movq %1, %0" : "=m"(*(uint64_t *)to) :
+                     "r"(*(const uint64_t *)from));
+        break;
+    default:
+        asm volatile("movdqu (%1), %%xmm0; movdqu %%xmm0, (%0)" : :
+                     "r"(to), "r"(from) : "memory");
+    }
+}
+
+static void case_smp_code(void)
+{
+    static const struct {
+        int function, store;
+        unsigned size;
+    } t[] = {
+        /* In one page */
+        { -64, -63, 1 }, { -64, -64, 2 }, { -64, -64, 4 }, { -64, -64, 8 },
+        { -64, -64, 16 },
+        /* In two, and what changes is in the first one */
+        { -2, -1, 2 }, { -2, -2, 4 }, { -2, -4, 8 }, { -2, -8, 16 },
+        { -2, -4, 16 }, { -2, -12, 16 },
+        /* Or in the second one */
+        { -1, -1, 2 }, { -1, -2, 4 }, { -1, -4, 8 }, { -1, -8, 16 },
+        { -1, -4, 16 }, { -1, -12, 16 },
+    };
+    /* MOV $number, %EAX; RET */
+    static const uint8_t function[] = { 0xb8, 0, 0, 0, 0, 0xc3 };
+    uint8_t bytes[128], *middle = bytes + 64;
+    uint32_t n;
+    int i;
+
+    memcpy((void *)CODE_CALLER, payload_caller,
+           payload_caller_end - payload_caller);
+    *(uint8_t *)CODE_RET = 0xc3;
+    write_cr4(read_cr4() | CR4_OSFXSR);
+    start_ap();
+    code.rounds = MAILBOX(MAILBOX_CONFIG) & CONFIG_TURNS ? 1 : CODE_ROUNDS;
+    for (i = 0; i < ARRAY_SIZE(t); i++) {
+        memset(bytes, 0x90, sizeof(bytes));
+        memcpy(middle + t[i].function, function, sizeof(function));
+        memcpy((void *)(CODE_PAGE - 64), bytes, sizeof(bytes));
+        code.number = 0;
+        code.offset = t[i].function;
+        call_ap(ap_call_code);
+        for (n = 1; n <= code.rounds; n++) {
+            middle[t[i].function + 1] = n;
+            store_code(t[i].store, middle + t[i].store, t[i].size);
+            code.number = n;
+            while (code.seen != n) {
+            }
+        }
+        call_ap_wait();
+        check("old code", i, code.wrong, 0);
+    }
+    write_cr4(read_cr4() & ~CR4_OSFXSR);
+}
+
 #define INIT_TURNS  100000
 
 static void ap_fill(void)

@@ -952,3 +952,28 @@ payload_debugs:
     .globl  payload_watched
 payload_watched:
     .skip   4
+
+/*
+ * Copied to where code is written. RDI: number, and the last one that was seen;
+ * ESI: the last number; RDX: a function that is written all the time, so that
+ * AL is the number or the next one; RCX: RET. Returns how often AL was wrong.
+ */
+    .text
+    .code64
+    .globl  payload_caller, payload_caller_end
+payload_caller:
+    mov     %rdx, %r8
+    xor     %r10d, %r10d
+1:  mov     (%rdi), %edx
+    call    *%r8
+    call    *%rcx
+    sub     %edx, %eax
+    cmp     $1, %al
+    jbe     2f
+    inc     %r10d
+2:  mov     %edx, 4(%rdi)
+    cmp     %esi, %edx
+    jne     1b
+    mov     %r10d, %eax
+    ret
+payload_caller_end:

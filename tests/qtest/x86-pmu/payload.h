@@ -57,6 +57,7 @@ extern Shared32 payload_irqs;
 extern Shared32 payload_debugs;
 extern uint64_t payload_lock[32];
 extern uint8_t payload_smc[];
+extern const uint8_t payload_caller[], payload_caller_end[];
 extern uint32_t payload_watched;
 void gate_reset_status(void);
 void syscall_jumps(void);
