@@ -1796,7 +1796,11 @@ static void test_trace_select(const void *data)
           clock_cpmc, 640, 4 * RECORDS },
         { TRACE(2, 12500, 0, 0, 1), 3, 12500, 2 * RECORDS },
         { TRACE(3, 100000, 0, 0, 0), 4, 100000, RECORDS },
+        { TRACE(clock_cpmc - 1, 1, clock_line, clock_line, 4),
+          clock_cpmc, 640, 16 * RECORDS },
         { TRACE(0, 100, unknown, 0, 0), 1, 0, 0 },
+        { TRACE(clock_cpmc - 1, 1, 64 + clock_line, 64 + clock_line, 0),
+          clock_cpmc, 0, 0 },
     };
     unsigned i, n, at;
 
