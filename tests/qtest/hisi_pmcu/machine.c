@@ -308,7 +308,9 @@ static void test_machine_constraints(void)
             continue;
         }
         g_assert_cmpint(pmcu_run_qemu(args, &err), ==, 1);
-        if (strstr(err, "unsupported machine type")) {
+        /* QEMU drops old machine types */
+        if (strstr(args, "virt-2.6") &&
+            strstr(err, "unsupported machine type")) {
             g_test_message("this QEMU has no virt-2.6");
             continue;
         }
