@@ -72,20 +72,13 @@ def word(option, pattern, what):
     """A text of this form."""
     def parse(text):
         if not re.fullmatch(pattern, text):
-            raise ArgumentTypeError(f'{option} {text}: not the name of {what}')
+            raise ArgumentTypeError(f'{option} {text}: expected {what}')
         return text
     return parse
 
 
-def mix(text):
-    """The form of --mix; QEMU says what is wrong with the numbers."""
-    if not re.fullmatch(r'([\d.]+(/[\d.]+){3}((/[\d.]+){4})?)?', text):
-        raise ArgumentTypeError(f'--mix {text}: expected 4 or 8 percentages, as 10/60/20/10')
-    return text
-
-
 def packages(text):
-    package = word('--with', '[a-z0-9][a-z0-9+.-]*[a-z0-9+]', 'a Debian package')
+    package = word('--with', '[a-z0-9][a-z0-9+.-]*[a-z0-9+]', 'the name of a Debian package')
     return [package(name) for name in text.split(',')]
 
 
@@ -149,7 +142,7 @@ MORE = {        # arguments of add_argument() that commands.ini does not have
     'bench --rounds': {'type': positive(int)},
     'boot --get': {'type': from_guest, 'dest': 'gets', **PATHS},
     'boot --initrd-add': {'type': at_path('--initrd-add'), 'dest': 'files', **PATHS},
-    'boot --modprobe': {'type': word('--modprobe', r'[\w-]+', 'a module')},
+    'boot --modprobe': {'type': word('--modprobe', r'[\w-]+', 'the name of a module')},
     'boot --memory': {'action': NotEmpty},
     'boot --module': {'type': module, 'dest': 'modules'},
     'boot --share': {'type': at_path('--share', '/share'), 'dest': 'shares', **PATHS},
@@ -161,9 +154,9 @@ MORE = {        # arguments of add_argument() that commands.ini does not have
     'export --patch': {'action': NotEmpty},
     'fuzz --time': {'type': positive(int)},
     'install --prefix': {'required': True, 'type': word('--prefix', '.+', 'a folder')},
-    'kernel --kernel-flavour': {'type': word('--kernel-flavour', '[a-z0-9]*', 'a flavour')},
+    'kernel --kernel-flavour': {'type': word('--kernel-flavour', '[a-z0-9]*', 'a name')},
     'kernel --release': {'type': word('--release', '([a-z][a-z0-9-]*)?',
-                                      'a Debian release, such as bookworm')},
+                                      'the name of a Debian release, such as bookworm')},
     'pnor -o': {'dest': 'output'},
     'rebase --continue': {'dest': 'go_on'},
     'records --clusters': {'type': between(1, 255), 'required': True},
@@ -173,7 +166,9 @@ MORE = {        # arguments of add_argument() that commands.ini does not have
     'set --events': {'default': None},          # not the same as '', which all events have
     'test --suite': {'choices': ('unit', 'patches', 'qtest', 'functional', 'browser', 'lava')},
     'test -k': {'dest': 'only'},
-    'topdown --mix': {'type': mix},
+    # QEMU says what is wrong with the numbers.
+    'topdown --mix': {'type': word('--mix', r'([\d.]+(/[\d.]+){3}((/[\d.]+){4})?)?',
+                                   '4 or 8 percentages, as 10/60/20/10')},
     'watch --count': {'type': positive(int), 'default': None},
     'watch --interval': {'type': positive(float)},
 }
