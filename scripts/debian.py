@@ -34,6 +34,14 @@ NOT_LISTED = 'Unable to locate package|was not found'
 NO_INDEXES = ['-o', 'Acquire::IndexTargets::deb::Packages::DefaultEnabled=false',
               '-o', 'Acquire::IndexTargets::deb-src::Sources::DefaultEnabled=false',
               '-o', 'APT::Get::List-Cleanup=false', '--allow-releaseinfo-change']
+# Runs a program of a package with the C library of its own release; before Debian 13,
+# lib64/ld-linux-x86-64.so.2 is an absolute link, to that of the host. modpost runs another program,
+# whose name begins with its own: hence --argv0.
+WRAPPER = '''#!/bin/sh
+root=$(dirname "$(realpath "$0")")/{root}
+libraries=$root/usr/lib/x86_64-linux-gnu
+exec "$libraries/ld-linux-x86-64.so.2" --argv0 "$0" --library-path "$libraries" "$0.elf" "$@" {more}
+'''
 
 
 def host_archive(folder='/etc/apt'):
@@ -280,6 +288,19 @@ def unpacked(debs, folder):
             deb.unlink(missing_ok=True)
             raise ui.Fail(str(fail), AGAIN)
     return folder
+
+
+def own_libc(folder, pattern, more=''):
+    """Let unpacked ELF programs run on a host with another C library, with more arguments."""
+    for path in sorted(folder.glob(pattern)):
+        if path.is_symlink() or not path.is_file() or not os.access(path, os.X_OK):
+            continue
+        with open(path, 'rb') as handle:
+            if handle.read(4) != b'\x7fELF':
+                continue
+        path.rename(path.with_name(path.name + '.elf'))
+        path.write_text(WRAPPER.format(root=os.path.relpath(folder, path.parent), more=more))
+        path.chmod(0o755)
 
 
 def once(where, what, debs, change=None):

@@ -16,7 +16,6 @@ import time
 import debian
 import guest
 import kernels
-import module
 import ui
 
 PORT = 'pmu-get'        # the virtio port through which files come out
@@ -36,7 +35,7 @@ def virtiofsd():
     apt, program = debian.Apt(guest.SUITE, 'amd64'), 'usr/libexec/virtiofsd'
     return debian.once(ui.BUILD / 'virtiofsd', 'virtiofsd', lambda: apt.fetch(*(
         p for p in apt.closure('virtiofsd') if p.startswith(('lib', 'virtiofsd'))),
-        what='virtiofsd'), lambda folder: module.own_libc(folder, program)) / program
+        what='virtiofsd'), lambda folder: debian.own_libc(folder, program)) / program
 
 
 def ssh_key():

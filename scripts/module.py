@@ -21,27 +21,6 @@ DRIVERS = guest.SOURCES / 'drivers'
 # What the kernel was built with and the host may lack: options of its compiler, which is newer,
 # and pahole, which describes the module's types for BPF. A module works without them.
 WITHOUT = ('CONFIG_CC_HAS_MIN_FUNCTION_ALIGNMENT=', 'CONFIG_DEBUG_INFO_BTF_MODULES=')
-# Runs a program of the kbuild package with the C library of its own release; before Debian 13,
-# lib64/ld-linux-x86-64.so.2 is an absolute link, to that of the host. modpost runs another program,
-# whose name begins with its own: hence --argv0.
-WRAPPER = '''#!/bin/sh
-root=$(dirname "$(realpath "$0")")/{root}
-libraries=$root/usr/lib/x86_64-linux-gnu
-exec "$libraries/ld-linux-x86-64.so.2" --argv0 "$0" --library-path "$libraries" "$0.elf" "$@"
-'''
-
-
-def own_libc(folder, pattern='usr/lib/linux-kbuild-*/**/*'):
-    """Let unpacked ELF programs run on a host with another C library."""
-    for path in sorted(folder.glob(pattern)):
-        if path.is_symlink() or not path.is_file() or not os.access(path, os.X_OK):
-            continue
-        with open(path, 'rb') as handle:
-            if handle.read(4) != b'\x7fELF':
-                continue
-        path.rename(path.with_name(path.name + '.elf'))
-        path.write_text(WRAPPER.format(root=os.path.relpath(folder, path.parent)))
-        path.chmod(0o755)
 
 
 def headers(arch, kernel):
@@ -69,7 +48,7 @@ def headers(arch, kernel):
             if (folder / old).is_dir():
                 shutil.copytree(folder / old, folder / 'usr' / old, symlinks=True,
                                 dirs_exist_ok=True)
-        own_libc(folder)
+        debian.own_libc(folder, 'usr/lib/linux-kbuild-*/**/*')
         # The package's file has the absolute paths of an installation.
         makefile = folder / sources / 'Makefile'
         ui.write(makefile, makefile.read_text().replace(

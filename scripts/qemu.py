@@ -67,12 +67,6 @@ FOR_USERS = [*PROGRAMS, PNOR + 'pnv-pnor', PNOR + 'pnv-pnor-imc.bin']
 # small ones in takes a tenth of a guest's boot, and more than half of a QEMU's start.
 HEAP = {'GLIBC_TUNABLES': f'glibc.malloc.hugetlb=1:glibc.malloc.top_pad={64 << 20}'}
 PREFIX = pathlib.Path('usr/local')           # QEMU finds its data relative to its binary
-# Start a program of Debian's packages with the libraries and the firmware that it was made for.
-WRAPPER = '''#!/bin/sh
-top=${{0%/*}}/..
-exec "$top/usr/lib64/ld-linux-x86-64.so.2" --library-path "$top/usr/lib/x86_64-linux-gnu" \\
-    --argv0 "$0" "$top/usr/bin/{name}" "$@" -L "$top/../guest/firmware"
-'''
 FIRMWARE = ('qemu-system-data', 'seabios', 'ipxe-qemu', 'qemu-efi-aarch64')
 
 
@@ -212,12 +206,9 @@ def fetch_stock():
         return [*apt.fetch_version(version, *packages, what=what), *apt.fetch(*needs, what=what)]
 
     def lay_out(folder):
-        (folder / 'build').mkdir()
-        (folder / 'build' / 'pc-bios').symlink_to('../../qemu/build/pc-bios')
-        for target in TARGETS:
-            program = folder / 'build' / f'qemu-system-{target}'
-            program.write_text(WRAPPER.format(name=program.name))
-            program.chmod(0o755)
+        debian.own_libc(folder, 'usr/bin/qemu-system-*', '-L "$root/../guest/firmware"')
+        (folder / 'build').symlink_to('usr/bin')
+        (folder / 'usr/bin/pc-bios').symlink_to('../../../qemu/build/pc-bios')
 
     fetch_firmware()
     return debian.once(ui.BUILD / f'debian-{dsc.stem.partition("_")[2]}', what, debs, lay_out)

@@ -3,6 +3,7 @@
 
 import contextlib
 import io
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -14,7 +15,7 @@ import debian
 import qemu
 import tree
 import ui
-from fixtures import messages
+from fixtures import messages, write
 
 # Debian's libraries come with a program that starts those that need them.
 LOADER = '#!/bin/sh\nprintf "%s\\n" "$@"\n'
@@ -49,10 +50,10 @@ class Reference(unittest.TestCase):
         return [pathlib.Path(name) for name in names]
 
     def unpacked(self, debs, folder):
-        (folder / 'usr/lib64').mkdir(parents=True)
-        loader = folder / 'usr/lib64/ld-linux-x86-64.so.2'
-        loader.write_text(LOADER)
-        loader.chmod(0o755)
+        for name, text in (('lib/x86_64-linux-gnu/ld-linux-x86-64.so.2', LOADER),
+                           ('bin/qemu-system-ppc64', '\x7fELF')):
+            write(folder / 'usr', {name: text})
+            (folder / 'usr' / name).chmod(0o755)
 
     def reference(self, *args):
         """What `reference` brings up to date; returns what it says, and where it leads."""
@@ -67,14 +68,17 @@ class Reference(unittest.TestCase):
             ('1:10.0.13+ds-1', ('qemu-system-arm', 'qemu-system-ppc', 'qemu-system-x86')),
             ('', ('libc6', 'zlib1g'))])
         program = qemu.binary('qemu-system-ppc64', 'reference')
-        top = f'{program.parent}/..'
-        self.assertEqual(
-            subprocess.run([program, '-M', 'a b'], check=True, capture_output=True,
-                           text=True).stdout.splitlines(),
-            ['--library-path', f'{top}/usr/lib/x86_64-linux-gnu', '--argv0', str(program),
-             f'{top}/usr/bin/qemu-system-ppc64', '-M', 'a b', '-L', f'{top}/../guest/firmware'])
-        self.assertEqual((program.parent / 'pc-bios').readlink(),
-                         pathlib.Path('../../qemu/build/pc-bios'))
+        argv0, name, option, libraries, *words, firmware = subprocess.run(
+            [program, '-M', 'a b'], check=True, capture_output=True, text=True).stdout.splitlines()
+        self.assertEqual([argv0, name, option, *words],
+                         ['--argv0', str(program), '--library-path', f'{program}.elf', '-M', 'a b',
+                          '-L'])
+        self.assertTrue(os.path.samefile(f'{program}.elf', self.top /
+                                         'debian-10.0.13+ds-1/usr/bin/qemu-system-ppc64.elf'))
+        for path, wanted in ((libraries, 'debian-10.0.13+ds-1/usr/lib/x86_64-linux-gnu'),
+                             (firmware, 'guest/firmware'),
+                             (program.parent / 'pc-bios', 'qemu/build/pc-bios')):
+            self.assertEqual(os.path.realpath(path), os.path.realpath(self.top / wanted))
         self.reference()
         self.assertEqual((len(self.fetched), self.built), (2, []))
 
