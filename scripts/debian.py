@@ -293,14 +293,11 @@ def unpacked(debs, folder):
 def own_libc(folder, pattern, more=''):
     """Let unpacked ELF programs run on a host with another C library, with more arguments."""
     for path in sorted(folder.glob(pattern)):
-        if path.is_symlink() or not path.is_file() or not os.access(path, os.X_OK):
-            continue
-        with open(path, 'rb') as handle:
-            if handle.read(4) != b'\x7fELF':
-                continue
-        path.rename(path.with_name(path.name + '.elf'))
-        path.write_text(WRAPPER.format(root=os.path.relpath(folder, path.parent), more=more))
-        path.chmod(0o755)
+        if path.is_file() and not path.is_symlink() and os.access(path, os.X_OK) and \
+                path.read_bytes()[:4] == b'\x7fELF':
+            path.rename(path.with_name(path.name + '.elf'))
+            path.write_text(WRAPPER.format(root=os.path.relpath(folder, path.parent), more=more))
+            path.chmod(0o755)
 
 
 def once(where, what, debs, change=None):
