@@ -66,10 +66,6 @@ def compare(counts, old, tolerance):
 
 
 def cmd_count(opt):
-    if opt.words:
-        raise ui.Fail('PROGRAM goes behind "--"', f'pmu count -- {shlex.join(opt.words)}', status=2)
-    if not opt.args:
-        opt.error('no PROGRAM behind --')
     old = baseline(opt.baseline) if opt.baseline else None
     ui.check_output(opt.json)
     topdown.program(opt.args)               # what cannot run is refused before anything is built

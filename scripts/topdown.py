@@ -263,11 +263,6 @@ def run(opt):
 
 
 def cmd_topdown(opt):
-    if opt.words:
-        raise ui.Fail('COMMAND goes behind "--"', f'pmu topdown -- {shlex.join(opt.words)}',
-                      status=2)
-    if not opt.args:
-        opt.error('no COMMAND behind --')
     if opt.mix and opt.model not in ('', 'pinned'):
         opt.error(f'--mix needs --model pinned, not {opt.model}')
     if opt.model and ',pmu-model=' in opt.cpu:
