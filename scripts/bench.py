@@ -34,7 +34,6 @@ TURN = 0.1              # seconds in which one of the guests on a CPU runs
 WORK = '/pmu/work'
 MODEL = 'Icelake-Server-v6'
 TRIPS = 'ipi 4'         # seconds
-FLASH = qemu.PNOR + 'pnv-pnor-imc.bin'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +53,6 @@ class Config:
     machine: str = ''           # not of x86: the machine,
     cpu: str = ''               # its CPU,
     work: bool = False          # and whether to measure the work, and not the boot
-    flash: bool = False         # on POWER: the image of the flash, that imc=on takes by itself
 
 
 class Run(typing.NamedTuple):
@@ -89,11 +87,10 @@ def command(config, scratch):
     else:
         text = 'perf --version\n'
     script.write_text(f'#!/bin/sh\n{text}')
-    drive = ['-drive', f'file={qemu.binary(FLASH)},format=raw,if=mtd,readonly=on'] * config.flash
     cmd = boot.command(boot.Options(
         config.arch, smp='2' if config.trips else '1', machine=config.machine, cpu=cpu, run=script,
         files={WORK: guest.SOURCES / 'bench.sh'}, stock=config.kind == 'stock', append=append,
-        args=['-seed', '1', *drive, *config.args]), scratch)[0]
+        args=['-seed', '1', *config.args]), scratch)[0]
     cmd[0] = str(qemu.binary(pathlib.Path(cmd[0]).name, config.kind))
     return cmd
 

@@ -72,13 +72,15 @@ def power():
     The stock QEMU has no image of the flash unless it is given one, which firmware then reads:
     that takes time of its own. For work, speeds of 0.95 and 0.90 are targets.
     """
+    image = qemu.binary(qemu.PNOR + 'pnv-pnor-imc.bin')
     record = 'perf record -q -c 1 -o /tmp/data -e trace_imc/trace_cycles/'
     for machine, (event, *_) in MACHINES.items():
         stock = functools.partial(Config, kind='stock', arch='power', machine=machine)
         off = Config('imc=off', arch='power', machine=f'{machine},imc=off', target=1.01)
         on = functools.partial(Config, arch='power', machine=f'{machine},imc=on')
         work = functools.partial(on, work=True)
-        flash = stock('stock with flash', flash=True)
+        flash = stock('stock with flash',
+                      args=('-drive', f'file={image},format=raw,if=mtd,readonly=on'))
         yield f'Boot of {machine}', stock(STOCK.name), (off, flash)
         yield f'Boot of {machine}', flash, (on('imc=on', target=1.02),)
         yield f'Work on {machine}', work('imc=on idle'), (
