@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`pmu set` and `pmu watch`: properties and counters of the PMUs, over QMP."""
 
+import collections
 import pathlib
 import re
 import struct
 import sys
 import time
-from dataclasses import dataclass
 
 import monitor
 import ui
@@ -168,13 +168,8 @@ def cmd_set(opt):
 
 # -- watch --------------------------------------------------------------------
 
-@dataclass(frozen=True)
-class Row:
-    """A counter, or a word about a PMU's state."""
-    where: str
-    name: str
-    value: object
-    state: str = ''
+# A counter, or a word about a PMU's state
+Row = collections.namedtuple('Row', 'where name value state', defaults=[''])
 
 
 def rows(guest):
