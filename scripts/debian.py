@@ -149,16 +149,13 @@ class Apt:
         """
         names = self._names(self.suite)
         for other in sorted(set(names.values()) - {self.suite}):
-            try:
-                if self._names(other).get('Codename') != names.get('Codename'):
-                    continue            # that name is the next release's by now
-                sources = self._update(other)
-            except ui.Fail:
-                continue
-            sources.replace(self.dir / 'sources.list')
-            ui.say(f'the archive is being updated: Debian {self.suite} ({self.arch}) is as the '
-                   f'signed index of {other} has it')
-            return
+            with contextlib.suppress(ui.Fail):
+                # Else that name is the next release's by now.
+                if self._names(other).get('Codename') == names.get('Codename'):
+                    self._update(other).replace(self.dir / 'sources.list')
+                    ui.say(f'the archive is being updated: Debian {self.suite} ({self.arch}) is as '
+                           f'the signed index of {other} has it')
+                    return
         raise ui.Fail(f'{trouble}: the archive is probably being updated',
                       'run it again in some hours', ui.LOGS / 'apt.log')
 
