@@ -4,7 +4,6 @@
 import argparse
 import configparser
 import contextlib
-import math
 import os
 import re
 import sys
@@ -30,23 +29,18 @@ class Parser(argparse.ArgumentParser):
 
 # -- values -----------------------------------------------------------------
 
-def number(kind, good, what):
+def number(kind, least, most=10 ** 9):
     def parse(text):
         with contextlib.suppress(ValueError):
-            if good(value := kind(text)):
+            if least <= (value := kind(text)) <= most:
                 return value
-        raise ArgumentTypeError(f'{text!r} is not a number {what}')
+        raise ArgumentTypeError(f'{text!r} is not a number from {least} to {most}')
     return parse
 
 
-def positive(kind):
-    return number(kind, lambda value: 0 < value <= 1e9, 'above 0 and up to 1e9')
-
-
-def between(least, most):
+def whole(text):
     """A whole number, also with 0x."""
-    return number(lambda text: int(text, 0), lambda value: least <= value <= most,
-                  f'from {least} to {most}')
+    return int(text, 0)
 
 
 class NotEmpty(argparse.Action):
@@ -139,7 +133,7 @@ class Paths(argparse.Action):
 
 PATHS = {'action': Paths, 'default': {}}
 MORE = {        # arguments of add_argument() that commands.ini does not have
-    'bench --rounds': {'type': positive(int)},
+    'bench --rounds': {'type': number(int, 1)},
     'boot --get': {'type': from_guest, 'dest': 'gets', **PATHS},
     'boot --initrd-add': {'type': at_path('--initrd-add'), 'dest': 'files', **PATHS},
     'boot --modprobe': {'type': word('--modprobe', r'[\w-]+', 'the name of a module')},
@@ -147,30 +141,30 @@ MORE = {        # arguments of add_argument() that commands.ini does not have
     'boot --module': {'type': module, 'dest': 'modules'},
     'boot --share': {'type': at_path('--share', '/share'), 'dest': 'shares', **PATHS},
     'boot --smp': {'action': NotEmpty},
-    'boot --timeout': {'type': positive(float)},
+    'boot --timeout': {'type': number(float, 0.001)},
     'boot --with': {'type': packages, 'dest': 'packages', 'action': 'extend'},
-    'count --tolerance': {'type': number(float, lambda value: 0 <= value < math.inf, 'from 0 on')},
+    'count --tolerance': {'type': number(float, 0)},
     'export --new-patch': {'action': NotEmpty},
     'export --patch': {'action': NotEmpty},
-    'fuzz --time': {'type': positive(int)},
+    'fuzz --time': {'type': number(int, 1)},
     'install --prefix': {'required': True, 'type': word('--prefix', '.+', 'a folder')},
     'kernel --kernel-flavour': {'type': word('--kernel-flavour', '[a-z0-9]*', 'a name')},
     'kernel --release': {'type': word('--release', '([a-z][a-z0-9-]*)?',
                                       'the name of a Debian release, such as bookworm')},
     'pnor -o': {'dest': 'output'},
     'rebase --continue': {'dest': 'go_on'},
-    'records --clusters': {'type': between(1, 255), 'required': True},
-    'records --counters': {'type': between(1, 8), 'required': True},
-    'records --offset': {'type': between(0, 2 ** 63 - 1)},
-    'records --records': {'type': positive(int), 'default': None},
+    'records --clusters': {'type': number(whole, 1, 255), 'required': True},
+    'records --counters': {'type': number(whole, 1, 8), 'required': True},
+    'records --offset': {'type': number(whole, 0, 2 ** 63 - 1)},
+    'records --records': {'type': number(int, 1), 'default': None},
     'set --events': {'default': None},          # not the same as '', which all events have
     'test --suite': {'choices': ('unit', 'patches', 'qtest', 'functional', 'browser', 'lava')},
     'test -k': {'dest': 'only'},
     # QEMU says what is wrong with the numbers.
     'topdown --mix': {'type': word('--mix', r'([\d.]+(/[\d.]+){3}((/[\d.]+){4})?)?',
                                    '4 or 8 percentages, as 10/60/20/10')},
-    'watch --count': {'type': positive(int), 'default': None},
-    'watch --interval': {'type': positive(float)},
+    'watch --count': {'type': number(int, 1), 'default': None},
+    'watch --interval': {'type': number(float, 0.001)},
 }
 EXCLUSIVE = {'export': ('--patch', '--new-patch'), 'rebase': ('--continue', '--discard')}
 

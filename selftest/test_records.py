@@ -115,7 +115,7 @@ class Records(unittest.TestCase):
                 (2, 'compatibility mode has at most 5', short, *right, '--counters', '6', '--comp'),
                 (2, 'required: --counters', short, '--clusters', '1'),
                 (2, "'-1' is not a number from 0 to", short, *right, '--offset', '-1'),
-                (2, "'0' is not a number above 0", short, *right, '--records', '0'),
+                (2, "'0' is not a number from 1 to", short, *right, '--records', '0'),
                 *((2, f"'{2 ** 63}' is not a number", short, *right, option, str(2 ** 63))
                   for option in ('--offset', '--records'))):
             one_line(self, self.project.pmu('records', *args), status, why)
