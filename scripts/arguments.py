@@ -13,6 +13,7 @@ import ui
 from base import bases
 
 FILES = 'FILE|DIR|SCRIPT|IMG'       # words for the value of an option that is a file
+NOT_EMPTY = f'{FILES}|N$|NNNN|SIZE|SUBJECT'     # and for those that must not be '', either
 NO_BASE = ('records', 'doctor', 'pnor')       # commands that do not depend on it
 
 
@@ -137,17 +138,13 @@ MORE = {        # arguments of add_argument() that commands.ini does not have
     'boot --get': {'type': from_guest, 'dest': 'gets', **PATHS},
     'boot --initrd-add': {'type': at_path('--initrd-add'), 'dest': 'files', **PATHS},
     'boot --modprobe': {'type': word('--modprobe', r'[\w-]+', 'the name of a module')},
-    'boot --memory': {'action': NotEmpty},
     'boot --module': {'type': module, 'dest': 'modules'},
     'boot --share': {'type': at_path('--share', '/share'), 'dest': 'shares', **PATHS},
-    'boot --smp': {'action': NotEmpty},
     'boot --timeout': {'type': number(float, 0.001)},
     'boot --with': {'type': packages, 'dest': 'packages', 'action': 'extend'},
     'count --tolerance': {'type': number(float, 0)},
-    'export --new-patch': {'action': NotEmpty},
-    'export --patch': {'action': NotEmpty},
     'fuzz --time': {'type': number(int, 1)},
-    'install --prefix': {'required': True, 'type': word('--prefix', '.+', 'a folder')},
+    'install --prefix': {'required': True},
     'kernel --kernel-flavour': {'type': word('--kernel-flavour', '[a-z0-9]*', 'a name')},
     'kernel --release': {'type': word('--release', '([a-z][a-z0-9-]*)?',
                                       'the name of a Debian release, such as bookworm')},
@@ -184,7 +181,7 @@ def add(sub, group, section, key, text):
             kw |= {'type': one_of(*metavar.split('|'))} if many else {'choices': metavar.split('|')}
         if many and dashes:
             kw['action'] = 'append'
-        elif re.match(FILES, metavar):
+        elif re.match(NOT_EMPTY, metavar):
             kw['action'] = NotEmpty
         elif not dashes and marked != name:
             kw['nargs'] = marked[-1]
