@@ -54,20 +54,11 @@ class NotEmpty(argparse.Action):
         setattr(namespace, self.dest, value)
 
 
-def one_of(*known):
-    """One of these names, or none: `choices` of words that may be left out refuse that."""
-    def parse(text):
-        if text not in known:
-            raise ArgumentTypeError(f'invalid choice: {text!r} (choose from {str(known)[1:-1]})')
-        return text
-    return parse
-
-
 def word(option, pattern, what):
     """A text of this form."""
     def parse(text):
         if not re.fullmatch(pattern, text):
-            raise ArgumentTypeError(f'{option} {text}: expected {what}')
+            raise ArgumentTypeError(f'{option} {text}: expected {what}'.lstrip())
         return text
     return parse
 
@@ -178,7 +169,8 @@ def add(sub, group, section, key, text):
     else:
         kw.update(metavar=metavar, default=None if not dashes else [] if many else default)
         if re.fullmatch(r'[a-z0-9_|]+', metavar):
-            kw |= {'type': one_of(*metavar.split('|'))} if many else {'choices': metavar.split('|')}
+            # `choices` of words that may be left out refuse that.
+            kw |= {'type': word('', metavar, metavar)} if many else {'choices': metavar.split('|')}
         if many and dashes:
             kw['action'] = 'append'
         elif re.match(NOT_EMPTY, metavar):

@@ -50,7 +50,7 @@ class Fuzz(unittest.TestCase):
         """a device that is not there: one line, status 2, before anything is built"""
         project = Project()         # ./pmu would install clang
         self.addCleanup(project.close)
-        one_line(self, project.pmu('fuzz', 'nosuch'), 2, "invalid choice: 'nosuch'")
+        one_line(self, project.pmu('fuzz', 'nosuch'), 2, 'nosuch: expected pmcu|imc9|imc10|pnor|')
         self.assertFalse(project.build.exists())
 
 
