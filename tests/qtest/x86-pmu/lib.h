@@ -280,6 +280,14 @@ static inline void *memset(void *p, int c, size_t n)
     return p;
 }
 
+static inline void *memcpy(void *to, const void *from, size_t n)
+{
+    void *end = to;
+
+    asm volatile("rep movsb" : "+D"(end), "+S"(from), "+c"(n) : : "memory");
+    return to;
+}
+
 /* Return the vector of the exception that happens, or 0. */
 int rdmsr_safe(uint32_t msr, uint64_t *value);
 int wrmsr_safe(uint32_t msr, uint64_t value);

@@ -638,14 +638,15 @@ void x86_pmu_continue(X86CPU *cpu)
         X86PMURun *run = &pmu->run[i];
         uint64_t now = x86_pmu_event_sum(cpu, c.event, c.domains);
         uint64_t cycles = x86_pmu_event_sum(cpu, x86_pmu_cycles, c.domains);
+        bool filter = c.cmask || c.edge;
 
         run->rest = run->rest_of != c.code ? 0 :
                     MIN(run->rest, x86_pmu_event_parts(cpu, c.event) - 1);
-        /* Totals of a stream have a limit; a pinned mix may be a little less */
-        run->event = MIN(run->event, now + (c.cmask || c.edge ? 0 :
-                                            PMU_ROUNDING));
+        /* Totals of a stream have a limit */
+        run->event = MIN(run->event, now + (pmu->model == X86_PMU_PINNED &&
+                                            !filter ? PMU_ROUNDING : 0));
         run->cycles = MIN(run->cycles, cycles);
-        if (c.cmask || c.edge) {
+        if (filter) {
             /* It counts cycles */
             run->got = MIN(run->got, (cycles - run->cycles) /
                                      x86_pmu_event_parts(cpu, x86_pmu_cycles));
