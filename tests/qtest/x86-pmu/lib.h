@@ -224,6 +224,14 @@ static inline void wrmsr(uint32_t msr, uint64_t value)
                  "d" ((uint32_t)(value >> 32)) : "memory");
 }
 
+static inline uint64_t rdtsc(void)
+{
+    uint32_t low, high;
+
+    asm volatile("rdtsc" : "=a" (low), "=d" (high));
+    return low | (uint64_t)high << 32;
+}
+
 static inline uint64_t rdpmc(uint32_t index)
 {
     uint32_t lo, hi;

@@ -955,8 +955,9 @@ payload_watched:
 
 /*
  * Copied to where code is written. RDI: number, and the last one that was seen;
- * ESI: the last number; RDX: a function that is written all the time, so that
- * AL is the number or the next one; RCX: RET. Returns how often AL was wrong.
+ * ESI: the number that ends it; RDX: a function that is written all the time,
+ * so that AL is the number or the next one; RCX: RET. Returns how often AL was
+ * wrong.
  */
     .text
     .code64
@@ -965,6 +966,8 @@ payload_caller:
     mov     %rdx, %r8
     xor     %r10d, %r10d
 1:  mov     (%rdi), %edx
+    cmp     %esi, %edx
+    je      3f
     call    *%r8
     call    *%rcx
     sub     %edx, %eax
@@ -972,8 +975,7 @@ payload_caller:
     jbe     2f
     inc     %r10d
 2:  mov     %edx, 4(%rdi)
-    cmp     %esi, %edx
-    jne     1b
-    mov     %r10d, %eax
+    jmp     1b
+3:  mov     %r10d, %eax
     ret
 payload_caller_end:
