@@ -34,7 +34,7 @@ class Life:
             echo up; {functional.WAIT_FOR_ANSWER}
             # perf runs the program once it has started the trace.
             {RECORD} -a -o /tmp/data -e trace_imc/trace_cycles/ -c 1 \\
-                sh -c 'spin two 1000 & spin two 3; echo running; {functional.WAIT_FOR_ANSWER}; kill $!'
+                sh -c 'spin two 1000 & spin two 0.3; echo running; {functional.WAIT_FOR_ANSWER}; kill $!'
             # The counts are posted once in a millisecond of the host, when it has the time.
             perf stat -x, -C 1 -e core_imc/{USER[cls.machine]}/ \\
                 sh -c 'taskset -c 1 spin count 100; sleep 0.1' 2>&1

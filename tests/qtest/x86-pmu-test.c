@@ -148,6 +148,14 @@ static void test_reset_two(void)
     guest_quit(&g);
 }
 
+static void test_code_of_another(void)
+{
+    Guest g = guest_init(ICELAKE " -smp 2", 0);
+
+    guest_run(&g, GUEST_CASE(smp_code), 0, 0);
+    guest_quit(&g);
+}
+
 /* INIT of the CPU that boots, which starts the program again */
 static void test_init(void)
 {
@@ -1515,6 +1523,7 @@ int main(int argc, char **argv)
     qtest_add_func("x86-pmu/back-often", test_back_often);
     qtest_add_func("x86-pmu/migrate-zero", test_migrate_zero);
     qtest_add_func("x86-pmu/pmi-away", test_pmi_away);
+    qtest_add_func("x86-pmu/code-of-another", test_code_of_another);
     qtest_add_func("x86-pmu/reset-pending", test_reset_pending);
     qtest_add_func("x86-pmu/pmi-slices", test_pmi_slices);
     qtest_add_func("x86-pmu/query/record", test_query_record);

@@ -131,7 +131,7 @@
     X(smp_independent, "smp/independent", CASE_SMP)                         \
     X(smp_lock, "smp/lock", CASE_SMP)                                       \
     X(smp_map, "smp/map-of-memory", CASE_SMP)                               \
-    X(smp_code, "smp/code-written-by-other-cpu", CASE_SMP)                  \
+    X(smp_code, "smp/code-written-by-other-cpu", CASE_MANUAL)               \
     X(smp_init, "smp/init", CASE_SMP)                                       \
     X(smp_init_due, "smp/init-with-overflow-due", CASE_SMP)                 \
     X(pmi_x2apic, "pmi/x2apic", CASE_LAST)
