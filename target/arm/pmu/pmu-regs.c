@@ -63,13 +63,15 @@ static uint64_t pmu_visible_read(CPUARMState *env, const ARMCPRegInfo *ri)
 
 /*
  * The main loop may be late to call the timer for overflows of cycles. Software
- * must see a flag that is due, and must not see it again after clearing it.
+ * must see a flag that is due, and must not see it again after clearing it. A
+ * timer that is not pending seems to have expired, too, but nothing is due.
  */
 static void pmu_detect_due_overflow(CPUARMState *env)
 {
     QEMUTimer *timer = env_archcpu(env)->pmu_timer;     /* none in user mode */
 
-    if (timer && timer_expired(timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL))) {
+    if (timer && timer_pending(timer) &&
+        timer_expired(timer, qemu_clock_get_ns(QEMU_CLOCK_VIRTUAL))) {
         pmu_detect_overflows(env);
     }
 }
