@@ -21,6 +21,8 @@
 #define SPSR_EL0_64     0x3c0
 #define SPSR_EL0_32     0x1d0
 #define SPSR_EL0_T32    0x1f0
+/* And EL1, with its own stack pointer */
+#define SPSR_EL1_64     0x3c5
 
 #define DBGBVR0_EL1     0x100080
 #define DBGBCR0_EL1     0x1000a0
@@ -38,6 +40,7 @@
 #define PMINTENCLR_EL1  0x189e40
 #define PMMIR_EL1       0x189ec0
 #define MAIR_EL1        0x18a200
+#define VBAR_EL1        0x18c000
 #define CONTEXTIDR_EL1  0x18d020
 #define GCSPR_EL0       0x1b2520
 #define PMCR_EL0        0x1b9c00

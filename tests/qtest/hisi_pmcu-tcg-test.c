@@ -902,24 +902,28 @@ static void test_comp_hpme(void)
     qtest_quit(p.qts);
 }
 
+#define INSN_SVC        0xd4000001
 #define INSN_HVC        0xd4000002
 
-/* x1 before and after code at EL1, which can read it at x19 + 24, too */
-#define EL1_X1          (GUEST_MAILBOX(0) + 24)
+/* x1 before and after code at a lower level, which has it at x19 + 24, too */
+#define LOWER_X1        (GUEST_MAILBOX(0) + 24)
 
-/* Let CPU 0, which is at EL2, execute code at EL1 until an HVC, or a trap. */
-static void el1_start(const Pmcu *p, const uint32_t *code, size_t n,
-                      uint64_t x1)
+/*
+ * Let CPU 0, which is at EL2, execute code at EL1 or EL0, by @spsr, until an
+ * HVC, or a trap.
+ */
+static void lower_start(const Pmcu *p, uint32_t spsr, const uint32_t *code,
+                        size_t n, uint64_t x1)
 {
     const uint64_t vector = GUEST_VECTORS(0) + 0x400;   /* lower EL, AArch64 */
-    const uint64_t el1_code = GUEST_VECTORS(0) + 0x800;
+    const uint64_t lower_code = GUEST_VECTORS(0) + 0x800;
     const uint32_t enter[] = {
         0x91400661,     /* add     x1, x19, #0x1000 */
         0xd51cc001,     /* msr     vbar_el2, x1 */
         0xd2b00002,     /* mov     x2, #0x80000000 */
         0xd51c1102,     /* msr     hcr_el2, x2 */
         0xd51c4020,     /* msr     elr_el2, x0 */
-        0xd28078a2,     /* mov     x2, #0x3c5 */
+        0xd2800002 | spsr << 5, /* mov x2, the SPSR */
         0xd51c4002,     /* msr     spsr_el2, x2 */
         0xf9400e61,     /* ldr     x1, [x19, #24] */
         INSN_ERET,
@@ -931,49 +935,77 @@ static void el1_start(const Pmcu *p, const uint32_t *code, size_t n,
     };
 
     guest_put(p, vector, leave, ARRAY_SIZE(leave));
-    guest_put(p, el1_code, code, n);
-    qtest_writeq(p->qts, EL1_X1, x1);
-    guest_start(p, 0, el1_code, enter, ARRAY_SIZE(enter));
+    guest_put(p, lower_code, code, n);
+    qtest_writeq(p->qts, LOWER_X1, x1);
+    guest_start(p, 0, lower_code, enter, ARRAY_SIZE(enter));
 }
 
 /*
  * Let it execute one instruction, with *@x1 in x1. Returns the exception class
- * of what follows: the HVC after it, or its trap.
+ * of what follows: the HVC after it, or its trap. EL0 has no HVC, and executes
+ * an SVC to one of EL1.
  */
-static unsigned el1_execute(const Pmcu *p, uint32_t insn, uint64_t *x1)
+static unsigned lower_execute(const Pmcu *p, uint32_t spsr, uint32_t insn,
+                              uint64_t *x1)
 {
-    const uint32_t code[] = { insn, INSN_HVC };
+    const uint32_t code[] = {
+        insn, spsr == SPSR_EL0_64 ? INSN_SVC : INSN_HVC,
+    };
     unsigned ec;
 
-    el1_start(p, code, ARRAY_SIZE(code), *x1);
+    lower_start(p, spsr, code, ARRAY_SIZE(code), *x1);
     ec = guest_wait(p, 0) >> 26;
-    *x1 = qtest_readq(p->qts, EL1_X1);
+    *x1 = qtest_readq(p->qts, LOWER_X1);
     return ec;
+}
+
+static uint64_t lower_read(const Pmcu *p, uint32_t spsr, uint32_t sysreg)
+{
+    uint64_t x1 = 0xdead;
+
+    g_assert_cmphex(lower_execute(p, spsr, INSN_MRS_X0 | sysreg | 1, &x1), ==,
+                    EC_HVC);
+    return x1;
+}
+
+static void lower_write(const Pmcu *p, uint32_t spsr, uint32_t sysreg,
+                        uint64_t value)
+{
+    g_assert_cmphex(lower_execute(p, spsr, INSN_MSR_X0 | sysreg | 1, &value),
+                    ==, EC_HVC);
+}
+
+static void assert_read_traps(const Pmcu *p, uint32_t spsr, uint32_t sysreg)
+{
+    uint64_t x1 = 0xdead;
+
+    g_assert_cmphex(lower_execute(p, spsr, INSN_MRS_X0 | sysreg | 1, &x1), ==,
+                    EC_SYSREG);
+    g_assert_cmphex(x1, ==, 0xdead);
+}
+
+static void assert_write_traps(const Pmcu *p, uint32_t spsr, uint32_t sysreg)
+{
+    uint64_t x1 = 0xdead;
+
+    g_assert_cmphex(lower_execute(p, spsr, INSN_MSR_X0 | sysreg | 1, &x1), ==,
+                    EC_SYSREG);
 }
 
 static uint64_t el1_read(const Pmcu *p, uint32_t sysreg)
 {
-    uint64_t x1 = 0xdead;
-
-    g_assert_cmphex(el1_execute(p, INSN_MRS_X0 | sysreg | 1, &x1), ==, EC_HVC);
-    return x1;
+    return lower_read(p, SPSR_EL1_64, sysreg);
 }
 
 static void el1_write(const Pmcu *p, uint32_t sysreg, uint64_t value)
 {
-    g_assert_cmphex(el1_execute(p, INSN_MSR_X0 | sysreg | 1, &value), ==,
-                    EC_HVC);
+    lower_write(p, SPSR_EL1_64, sysreg, value);
 }
 
 static void assert_el1_traps(const Pmcu *p, uint32_t sysreg)
 {
-    uint64_t x1 = 0xdead;
-
-    g_assert_cmphex(el1_execute(p, INSN_MRS_X0 | sysreg | 1, &x1), ==,
-                    EC_SYSREG);
-    g_assert_cmphex(x1, ==, 0xdead);
-    g_assert_cmphex(el1_execute(p, INSN_MSR_X0 | sysreg | 1, &x1), ==,
-                    EC_SYSREG);
+    assert_read_traps(p, SPSR_EL1_64, sysreg);
+    assert_write_traps(p, SPSR_EL1_64, sysreg);
 }
 
 /*
@@ -1068,6 +1100,45 @@ static void test_hpmn(const void *cpu)
     qtest_quit(p.qts);
 }
 
+/*
+ * Nor do they exist for EL0, whether PMUSERENR.EN lets it access all registers,
+ * or ER only read event counters.
+ */
+static void test_hpmn_el0(void)
+{
+    enum { EN = 1 << 0, ER = 1 << 3 };
+    static const uint32_t from_el0[] = { INSN_HVC };
+    const uint64_t el1_vectors = GUEST_VECTORS(0) + 0x1000;
+    const uint32_t el0 = SPSR_EL0_64;
+    Pmcu p = tcg_init("-cpu max,pmu-counters=8 -M virtualization=on");
+
+    guest_put(&p, el1_vectors + VECTOR_EL0_64, from_el0, ARRAY_SIZE(from_el0));
+    guest_write(&p, 0, VBAR_EL1, el1_vectors);
+    guest_write(&p, 0, MDCR_EL2, 3);
+    for (int i = 0; i < 8; i++) {
+        guest_write(&p, 0, PMEVCNTR_EL0(i), 0x100 + i);
+    }
+
+    guest_write(&p, 0, PMUSERENR_EL0, EN);
+    g_assert_cmpint(extract64(lower_read(&p, el0, PMCR_EL0), 11, 5), ==, 3);
+    lower_write(&p, el0, PMCNTENSET_EL0, UINT32_MAX);
+    g_assert_cmphex(guest_read(&p, 0, PMCNTENSET_EL0), ==, 0x80000007);
+    lower_write(&p, el0, PMEVCNTR_EL0(2), 0x202);
+    g_assert_cmphex(lower_read(&p, el0, PMEVCNTR_EL0(2)), ==, 0x202);
+    assert_read_traps(&p, el0, PMEVCNTR_EL0(3));
+    assert_write_traps(&p, el0, PMEVCNTR_EL0(3));
+
+    guest_write(&p, 0, PMUSERENR_EL0, ER);
+    lower_write(&p, el0, PMSELR_EL0, 2);
+    g_assert_cmphex(lower_read(&p, el0, PMEVCNTR_EL0(2)), ==, 0x202);
+    g_assert_cmphex(lower_read(&p, el0, PMXEVCNTR_EL0), ==, 0x202);
+    lower_write(&p, el0, PMSELR_EL0, 3);
+    assert_read_traps(&p, el0, PMEVCNTR_EL0(3));
+    assert_read_traps(&p, el0, PMXEVCNTR_EL0);
+    g_assert_cmphex(guest_read(&p, 0, PMEVCNTR_EL0(3)), ==, 0x103);
+    qtest_quit(p.qts);
+}
+
 /* A machine that migrates with its CPU at EL1 keeps what EL1 does not see. */
 static void test_hpmn_migrate(void)
 {
@@ -1088,14 +1159,14 @@ static void test_hpmn_migrate(void)
     for (int i = 0; i < ARRAY_SIZE(sets); i++) {
         guest_write(&p, 0, sets[i], UINT32_MAX);
     }
-    el1_start(&p, wait, ARRAY_SIZE(wait), 0);
+    lower_start(&p, SPSR_EL1_64, wait, ARRAY_SIZE(wait), 0);
     file = pmcu_save(p.qts);
     qtest_quit(p.qts);
 
     p = tcg_init(incoming);
     g_assert_true(pmcu_load(p.qts, file));
     unlink(file);
-    qtest_writeq(p.qts, EL1_X1, 1);
+    qtest_writeq(p.qts, LOWER_X1, 1);
     guest_wait(&p, 0);
     for (int i = 0; i < ARRAY_SIZE(sets); i++) {
         g_assert_cmphex(guest_read(&p, 0, sets[i]), ==, 0x800000ff);
@@ -1535,6 +1606,7 @@ int main(int argc, char **argv)
     qtest_add_data_func("hisi_pmcu/tcg/hpmn/max", "-cpu max,pmu-counters=8",
                         test_hpmn);
     qtest_add_data_func("hisi_pmcu/tcg/hpmn/a64fx", "-cpu a64fx", test_hpmn);
+    qtest_add_func("hisi_pmcu/tcg/hpmn/el0", test_hpmn_el0);
     qtest_add_func("hisi_pmcu/tcg/hpmn/migrate", test_hpmn_migrate);
     qtest_add_func("hisi_pmcu/tcg/compatibility-mode-isolated",
                    test_comp_isolated);
