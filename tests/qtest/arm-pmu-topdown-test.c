@@ -301,7 +301,8 @@ static void test_divider(void)
 /*
  * The instruction that overflows a counter of 32 bits sets its flag, which the
  * next one reads; and the interrupt. A turn is 3 instructions: 2 slots of the
- * backend at the load; less than a cycle in all.
+ * backend at the load; less than a cycle in all. The last ones are PMCCNTR,
+ * which counts all cycles, or with PMCR.D every 64th of them.
  */
 static void test_overflow(const void *args)
 {
@@ -329,13 +330,14 @@ static void test_overflow(const void *args)
     g_autofree char *cpu = pmcu_find_device(p.qts, "neoverse-v1-arm-cpu", 0);
 
     qtest_irq_intercept_out_named(p.qts, cpu, "pmu-interrupt");
-    for (int i = 0; i <= ARRAY_SIZE(cases); i++) {
-        bool cycles = i == ARRAY_SIZE(cases);
+    for (int i = 0; i <= ARRAY_SIZE(cases) + 1; i++) {
+        bool cycles = i >= ARRAY_SIZE(cases), divided = i > ARRAY_SIZE(cases);
         uint32_t mask = cycles ? COUNT_CYCLES : 1;
+        unsigned most = divided ? 3000 : 3000000;
 
-        guest_write(&p, 0, PMCR_EL0, PMCR_E);
+        guest_write(&p, 0, PMCR_EL0, PMCR_E | (divided ? PMCR_D : 0));
         guest_write(&p, 0, PMINTENSET_EL1, mask);
-        for (unsigned n = 1; n < 3000000; n = 10 * n + 3 * (n > 9)) {
+        for (unsigned n = 1; n < most; n = 10 * n + 3 * (n > 9)) {
             uint64_t left;
 
             if (cycles) {
@@ -348,8 +350,8 @@ static void test_overflow(const void *args)
             g_assert_false(qtest_get_irq(p.qts, 0));
             left = guest_call(&p, 0, mask, until, ARRAY_SIZE(until));
             left &= UINT32_MAX;
-            g_test_message("event 0x%x, %u: %" PRIu64,
-                           cycles ? 0 : cases[i].event, n, left);
+            g_test_message("event 0x%x, divided %d, %u: %" PRIu64,
+                           cycles ? 0 : cases[i].event, divided, n, left);
             g_assert_cmpint(left, <=, cycles ? 1 : cases[i].after[n & 1]);
             g_assert_true(qtest_get_irq(p.qts, 0));
             guest_write(&p, 0, PMOVSCLR_EL0, mask);
@@ -611,6 +613,40 @@ static void test_migrate(void)
     }
 }
 
+/*
+ * A counter of every 64th cycle is loaded while its CPU sleeps: it overflows in
+ * time when the CPU has woken up.
+ */
+static void test_migrate_divided(void)
+{
+    static const uint32_t until[] = {
+        0xd51b9d00,     /*     msr pmccntr_el0, x0 */
+        0xd53be044,     /*     mrs x4, cntvct_el0 */
+        0xd2a23c25,     /*     mov x5, #299958272 */
+        0x8b050084,     /*     add x4, x4, x5 */
+        0xd5031024,     /*     wfit x4 */
+        0xd53b9e64,     /* 1:  mrs x4, pmovsset_el0 */
+        0xb4ffffe4,     /*     cbz x4, 1b */
+        0xd53b9d00,     /*     mrs x0, pmccntr_el0 */
+        INSN_RET,
+    };
+    Pmcu p = topdown_init("-accel tcg", &models[2]), to;
+    g_autofree char *file = NULL;
+
+    guest_write(&p, 0, PMCR_EL0, PMCR_E | PMCR_D);
+    guest_write(&p, 0, PMCNTENSET_EL0, COUNT_CYCLES);
+    guest_start(&p, 0, (uint32_t)-100, until, ARRAY_SIZE(until));
+    file = pmcu_save(p.qts);
+    qtest_quit(p.qts);
+    to = guest_init("-accel tcg -cpu max,pmu-counters=12,pmu-topdown=on "
+                    "-incoming defer");
+    g_assert_true(pmcu_load(to.qts, file));
+    unlink(file);
+    qtest_qmp_assert_success(to.qts, "{'execute': 'cont'}");
+    g_assert_cmpint((uint32_t)guest_wait(&to, 0), <=, 1);
+    qtest_quit(to.qts);
+}
+
 static const uint32_t start[] = {
     0x5281fff4,     /*     mov w20, #0x0fff */
     0x72b00014,     /*     movk w20, #0x8000, lsl #16 */
@@ -714,6 +750,7 @@ int main(int argc, char **argv)
     qtest_add_func("arm-pmu-topdown/changed-late", test_changed_late);
     qtest_add_func("arm-pmu-topdown/migrate", test_migrate);
     qtest_add_func("arm-pmu-topdown/migrate-counting", test_migrate_counting);
+    qtest_add_func("arm-pmu-topdown/migrate-divided", test_migrate_divided);
     qtest_add_func("arm-pmu-topdown/snapshot", test_snapshot);
     return g_test_run();
 }
