@@ -2270,6 +2270,82 @@ static void test_query_none(void)
 
 #include "arm-pmu-random.c.inc"
 
+/*
+ * HCR_EL2.IMO and FMO send interrupts to EL2, which are traps there; without
+ * them, EL1 takes them locally.
+ */
+static void test_trap_interrupts(void)
+{
+    enum { SOURCE = 1 << 23 /* a counter */, HCR_FMO = 1 << 3,
+           HCR_IMO = 1 << 4 };
+    static const struct {
+        uint32_t groups;        /* GICR_IGROUPR0: those of 0 are FIQs */
+        uint64_t hcr;
+        uint16_t event;
+    } cases[] = {
+        { UINT32_MAX, 0, EXC_IRQ },
+        { UINT32_MAX, HCR_IMO, EXC_TRAP_IRQ },
+        { 0, 0, EXC_FIQ },
+        { 0, HCR_FMO, EXC_TRAP_FIQ },
+    };
+    static const uint32_t enter[] = {
+        0x91400661,     /* add     x1, x19, #0x1000 */
+        0xd51cc001,     /* msr     vbar_el2, x1 */
+        0xd518c001,     /* msr     vbar_el1, x1 */
+        0xd51c4020,     /* msr     elr_el2, x0 */
+        0xd28060a2,     /* mov     x2, #0x305: not I, not F */
+        0xd51c4002,     /* msr     spsr_el2, x2 */
+        INSN_COUNTERS_MASK,
+        INSN_COUNT_ON,
+        0xd69f03e0,     /* eret */
+    };
+    static const uint32_t forever[] = { 0x14000000 /* b . */ };
+    static const uint32_t leave_el2[] = { INSN_COUNT_OFF, INSN_RET };
+    /* The counters are off at the HVC. */
+    static const uint32_t leave_el1[] = { INSN_COUNT_OFF, 0xd4000002 };
+    const uint64_t el1_code = GUEST_VECTORS(0) + 0x800;
+    Pmcu p = events_init("-accel tcg -M virtualization=on");
+
+    guest_put(&p, el1_code, forever, 1);
+    guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL0_64, leave_el2,
+              ARRAY_SIZE(leave_el2));
+    for (int fiq = 0; fiq < 2; fiq++) {
+        guest_put(&p, GUEST_VECTORS(0) + VECTOR_IRQ_EL0 + 0x80 * fiq,
+                  leave_el2, ARRAY_SIZE(leave_el2));
+        guest_put(&p, GUEST_VECTORS(0) + VECTOR_IRQ_EL1 + 0x80 * fiq,
+                  leave_el1, ARRAY_SIZE(leave_el1));
+    }
+    qtest_writel(p.qts, GICD_CTLR, 0x13);       /* ARE, both groups */
+    qtest_writel(p.qts, GICR_WAKER(0), 0);
+    qtest_writel(p.qts, GICR_ISENABLER0(0), 1u << PMU_PPI);
+    guest_write(&p, 0, ICC_PMR_EL1, 0xff);
+    guest_write(&p, 0, ICC_IGRPEN0_EL1, 1);
+    guest_write(&p, 0, ICC_IGRPEN1_EL1, 1);
+    guest_write(&p, 0, PMINTENSET_EL1, SOURCE);
+    for (int e = EXC_UNDEF; e <= EXC_TRAP_FIQ; e++) {
+        guest_write(&p, 0, PMEVTYPER_EL0(e - EXC_UNDEF), e);
+    }
+    for (int i = 0; i < ARRAY_SIZE(cases); i++) {
+        qtest_writel(p.qts, GICR_IGROUPR0(0), cases[i].groups);
+        guest_write(&p, 0, HCR_EL2, 1ULL << 31 /* RW */ | cases[i].hcr);
+        for (int e = EXC_UNDEF; e <= EXC_TRAP_FIQ; e++) {
+            guest_write(&p, 0, PMEVCNTR_EL0(e - EXC_UNDEF), 0);
+        }
+        guest_write(&p, 0, PMOVSSET_EL0, SOURCE);
+        guest_call(&p, 0, el1_code, enter, ARRAY_SIZE(enter));
+        guest_write(&p, 0, PMOVSCLR_EL0, SOURCE);
+        for (int e = EXC_UNDEF; e <= EXC_TRAP_FIQ; e++) {
+            uint64_t count = guest_read(&p, 0, PMEVCNTR_EL0(e - EXC_UNDEF));
+
+            if (count != (e == cases[i].event)) {
+                g_test_message("case %d: event 0x%x is %" PRIu64, i, e, count);
+                g_test_fail();
+            }
+        }
+    }
+    qtest_quit(p.qts);
+}
+
 /* EL3 lets counters count that do not without it: the stream has both. */
 static void test_migrate_el3(void)
 {
@@ -2345,6 +2421,7 @@ int main(int argc, char **argv)
     qtest_add_func("arm-pmu-events/el2-long", test_el2_long);
     qtest_add_func("arm-pmu-events/a32-registers", test_a32_registers);
     qtest_add_func("arm-pmu-events/traps", test_traps);
+    qtest_add_func("arm-pmu-events/trap-interrupts", test_trap_interrupts);
     qtest_add_func("arm-pmu-events/a32-exceptions", test_a32_exceptions);
     qtest_add_func("arm-pmu-events/smc-disabled", test_smc_disabled);
     qtest_add_func("arm-pmu-events/guarded-page", test_guarded_page);
