@@ -2270,6 +2270,60 @@ static void test_query_none(void)
 
 #include "arm-pmu-random.c.inc"
 
+static bool pmu_ppi_pending(const Pmcu *p)
+{
+    return qtest_readl(p->qts, GICR_ISPENDR0(0)) & (1u << PMU_PPI);
+}
+
+/*
+ * The monitor may see an overflow before the CPU does: after an illegal return,
+ * which the Illegal Execution state exception follows. The interrupt does not
+ * come earlier for that. The block of the ERET takes most of the time, so that
+ * the CPU often stops just after it.
+ */
+static void test_query_interrupt(void)
+{
+    uint32_t loop[300] = {
+        0x91400e63,     /*     add x3, x19, #3, lsl #12 */
+        0x92800001,     /*     mov x1, #-1 */
+        0x10000009,     /* 1:  adr x9, 1b */
+        0xd51b9c60,     /*     msr pmovsclr_el0, x0 */
+        0xd51be801,     /*     msr pmevcntr0_el0, x1 */
+        0xd5184029,     /*     msr elr_el1, x9 */
+        0xd2807924,     /*     mov x4, #0x3c9: EL2 */
+        0xd5184004,     /*     msr spsr_el1, x4 */
+    };
+    unsigned early = 0;
+    Pmcu p = events_init("-accel tcg");
+
+    guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL1, vector_to_x9,
+              ARRAY_SIZE(vector_to_x9));
+    guest_write(&p, 0, PMEVTYPER_EL0(0), EXC_RETURN);
+    guest_write(&p, 0, PMINTENSET_EL1, 1);
+    guest_write(&p, 0, PMCNTENSET_EL0, 1);
+    for (int i = 8; i < ARRAY_SIZE(loop) - 1; i++) {
+        loop[i] = 0xd50b7423;   /* dc zva, x3 */
+    }
+    loop[ARRAY_SIZE(loop) - 1] = 0xd69f03e0;    /* eret */
+    guest_start(&p, 0, 1, loop, ARRAY_SIZE(loop));
+    for (int i = 0; early < 10; i++) {
+        bool irq, overflow;
+        QDict *rsp;
+
+        g_assert_cmpint(i, <, PATIENCE_MS);
+        qtest_qmp_assert_success(p.qts, "{'execute': 'stop'}");
+        irq = pmu_ppi_pending(&p);
+        rsp = query_pmu(&p);
+        overflow = qdict_get_bool(query_row(rsp, 0, 1), "overflow");
+        qobject_unref(rsp);
+        g_assert_cmpint(pmu_ppi_pending(&p), ==, irq);
+        g_assert_true(overflow || !irq);
+        early += overflow && !irq;
+        qtest_qmp_assert_success(p.qts, "{'execute': 'cont'}");
+    }
+    qtest_quit(p.qts);
+}
+
 /*
  * HCR_EL2.IMO and FMO send interrupts to EL2, which are traps there; without
  * them, EL1 takes them locally.
@@ -2442,6 +2496,7 @@ int main(int argc, char **argv)
     qtest_add_data_func("arm-pmu-events/query/icount", modes[2].args,
                         test_query);
     qtest_add_func("arm-pmu-events/query/enable", test_query_enable);
+    qtest_add_func("arm-pmu-events/query/interrupt", test_query_interrupt);
     qtest_add_func("arm-pmu-events/query/record", test_query_record);
     qtest_add_func("arm-pmu-events/query/none", test_query_none);
     return g_test_run();
