@@ -411,6 +411,46 @@ static void test_written(void)
     qtest_quit(p.qts);
 }
 
+/* The same for PMCCFILTR of AArch32, at EL1, called from EL2 */
+static void test_written_a32(void)
+{
+    static const uint32_t enter[] = {
+        0x91400661,     /*     add x1, x19, #0x1000 */
+        0xd51cc001,     /*     msr vbar_el2, x1 */
+        0xd51c4020,     /*     msr elr_el2, x0 */
+        0xd2803a62,     /*     mov x2, #0x1d3: Supervisor mode, A32 */
+        0xd51c4002,     /*     msr spsr_el2, x2 */
+        0xd69f03e0,     /*     eret */
+    };
+    static const uint32_t leave[] = { INSN_RET };
+    static const uint32_t count[] = {
+        0xe3a01000,     /*     mov r1, #0 */
+        0xee0e1fff,     /*     mcr p15, 0, r1, c14, c15, 7: PMCCFILTR */
+        0xe3a07efa,     /*     mov r7, #4000 */
+        0xe2577001,     /* 1:  subs r7, r7, #1 */
+        0x1afffffd,     /*     bne 1b */
+        0xee190f1d,     /*     mrc p15, 0, r0, c9, c13, 0: PMCCNTR */
+        0xe1400070,     /*     hvc #0 */
+    };
+    static const Cost cost = { 1 + 2 * 4000 + 1, 4000 - 1, 0, 0 };
+    const uint64_t el1_code = GUEST_VECTORS(0) + 0x800;
+    const Model *m = &models[2];
+    Pmcu p = topdown_init("-accel tcg -icount shift=0,sleep=off "
+                          "-M virtualization=on", m);
+    int64_t more;
+
+    guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL0_32, leave, 1);
+    guest_put(&p, el1_code, count, ARRAY_SIZE(count));
+    guest_write(&p, 0, HCR_EL2, 0);
+    /* Nothing has been counted before */
+    guest_write(&p, 0, PMCCFILTR_EL0, FILTER_P);
+    guest_write(&p, 0, PMCNTENSET_EL0, COUNT_CYCLES);
+    more = guest_call(&p, 0, el1_code, enter, ARRAY_SIZE(enter)) -
+           expected(m, &cost, CPU_CYCLES);
+    g_assert_cmpint(llabs(more), <=, 1);
+    qtest_quit(p.qts);
+}
+
 /*
  * Cycles stand still while a CPU sleeps. If it waited for their overflow, time
  * would hardly advance.
@@ -742,6 +782,7 @@ int main(int argc, char **argv)
     qtest_add_data_func("arm-pmu-topdown/overflow/icount", modes[1].args,
                         test_overflow);
     qtest_add_func("arm-pmu-topdown/written", test_written);
+    qtest_add_func("arm-pmu-topdown/written-a32", test_written_a32);
     qtest_add_func("arm-pmu-topdown/asleep", test_asleep);
     qtest_add_data_func("arm-pmu-topdown/pmcu/icount",
                         "-accel tcg -icount shift=0,sleep=off", test_pmcu);
