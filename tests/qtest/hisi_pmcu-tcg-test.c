@@ -458,34 +458,63 @@ static void test_cpu_power(void)
     qtest_quit(p.qts);
 }
 
-/*
- * No sample may be short while the CPU takes exceptions and returns from them
- * all the time: the PMCU must not see the PMU in the middle of a change of
- * exception level. At a change, all counters stop and start at one moment: the
- * cycles of EL0 and of EL1 are all that there are.
- */
-static void test_exception_return(void)
+/* EL0 calls EL1 for ever, which returns at once: from AArch64, with ERET. */
+static void start_calls_a64(const Pmcu *p)
 {
-    static const uint32_t loop[] = {
+    static const uint32_t enter[] = {
         0xd518c000,     /* msr     vbar_el1, x0 */
         0x91200001,     /* add     x1, x0, #0x800 */
         0xd5184021,     /* msr     elr_el1, x1 */
         0xd518401f,     /* msr     spsr_el1, xzr */
         INSN_ERET,
     };
-    Pmcu p = tcg_init("-cpu max");
+
+    qtest_writel(p->qts, SVC_LOOP + 0x400, INSN_ERET);
+    qtest_writel(p->qts, SVC_LOOP + 0x800, 0xd4000001); /* svc #0 */
+    qtest_writel(p->qts, SVC_LOOP + 0x804, 0x17ffffff); /* b .-4 */
+    guest_start(p, 0, SVC_LOOP, enter, ARRAY_SIZE(enter));
+}
+
+/* The same in AArch32, on a machine with EL2, which nothing comes back to */
+static void start_calls_a32(const Pmcu *p)
+{
+    static const uint32_t enter[] = {
+        0xd518c000,     /* msr     vbar_el1, x0 */
+        0x91200001,     /* add     x1, x0, #0x800 */
+        0xd51c4021,     /* msr     elr_el2, x1 */
+        0xd2803a02,     /* mov     x2, #0x1d0: User mode, A32 */
+        0xd51c4002,     /* msr     spsr_el2, x2 */
+        0xf900027f,     /* str     xzr, [x19]: guest_call() returns */
+        INSN_ERET,
+    };
+
+    guest_write(p, 0, HCR_EL2, 0);
+    qtest_writel(p->qts, SVC_LOOP + 0x8, 0xe1b0f00e);   /* movs pc, lr */
+    qtest_writel(p->qts, SVC_LOOP + 0x800, 0xef000000); /* svc #0 */
+    qtest_writel(p->qts, SVC_LOOP + 0x804, 0xeafffffd); /* b .-4 */
+    guest_call(p, 0, SVC_LOOP, enter, ARRAY_SIZE(enter));
+}
+
+/*
+ * No sample may be short while the CPU takes exceptions and returns from them
+ * all the time: the PMCU must not see the PMU in the middle of a change of
+ * exception level. At a change, all counters stop and start at one moment: the
+ * cycles of EL0 and of EL1 are all that there are.
+ */
+static void test_exception_return(const void *args)
+{
+    Pmcu p = tcg_init(args);
     PmcuRun run = {
         PMCU_RUN_DEFAULT, .ev_len = 20, .nr_loop = 200, .nr_pmu = 2,
         .kill_base = STORE_BASE + 2000 * 0x100,
     };
     unsigned n_short = 0, n_uneven = 0, n_both = 0, tries = 0;
 
-    /* The vector of system calls from EL0 returns; EL0 calls for ever. */
-    qtest_writel(p.qts, SVC_LOOP + 0x400, INSN_ERET);
-    qtest_writel(p.qts, SVC_LOOP + 0x800, 0xd4000001);  /* svc #0 */
-    qtest_writel(p.qts, SVC_LOOP + 0x804, 0x17ffffff);  /* b .-4 */
-    guest_start(&p, 0, SVC_LOOP, loop, ARRAY_SIZE(loop));
-
+    if (strstr(args, "virtualization=on")) {
+        start_calls_a32(&p);
+    } else {
+        start_calls_a64(&p);
+    }
     for (int i = 0; i < 20; i++) {
         qtest_writel(p.qts, EVENT_BASE + 4 * i,
                      EV_CPU_CYCLES | (i % 2 ? FILTER_U : FILTER_P));
@@ -1578,7 +1607,11 @@ int main(int argc, char **argv)
 
     qtest_add_func("hisi_pmcu/tcg/context-ids", test_contextidr);
     qtest_add_func("hisi_pmcu/tcg/cpu-power-in-window", test_cpu_power);
-    qtest_add_func("hisi_pmcu/tcg/exception-return", test_exception_return);
+    qtest_add_data_func("hisi_pmcu/tcg/exception-return/a64", "-cpu max",
+                        test_exception_return);
+    qtest_add_data_func("hisi_pmcu/tcg/exception-return/a32",
+                        "-cpu max -M virtualization=on",
+                        test_exception_return);
     qtest_add_func("hisi_pmcu/tcg/owner-state-lost", test_owner_state);
     qtest_add_func("hisi_pmcu/tcg/one-instant", test_one_instant);
     qtest_add_func("hisi_pmcu/tcg/one-moment", test_one_moment);
