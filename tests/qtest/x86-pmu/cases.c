@@ -2961,6 +2961,7 @@ static void case_smp_code(void)
             store_code(t[i].store, middle + t[i].store, t[i].size);
             code.number = n;
             while (code.seen != n) {
+                asm volatile("" : : : "memory");
             }
         }
         code.number = CODE_END;

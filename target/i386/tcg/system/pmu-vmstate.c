@@ -270,7 +270,7 @@ static int precise_post_load(void *opaque, int version_id)
     for (i = 0; i < X86_PMU_GSHARE; i++) {
         cpu->pmu_lookup.gshare[i] &= 7;
     }
-    /* Loads and missed branches were drained for the save: x86_pmu_pre_save() */
+    /* x86_pmu_pre_save() has drained loads and missed branches */
     memset(cpu->pmu_lookup.missed, 0, sizeof(cpu->pmu_lookup.missed));
     cpu->pmu_lookup.load = (uintptr_t)cpu->pmu_precise->loads;
     return 0;
