@@ -166,7 +166,8 @@ class Thorough(Guest):
         self.assertEqual(len(found) % 12, 0, self.parts['many'])
         for event, count, share in found:
             self.assertIsNotNone(count, event)
-            self.assertTrue(0 < share < 100, f'{event}: {share} %')
+            self.assertTrue(0 < share < 100,
+                            '\n'.join([f'{event}: {share} %', *self.parts['many']]))
         exact = self.cpus * 2000 * 40000      # conditional branches of shares
         taken = statistics.median(count for event, count, _ in found if event == 'r11c4')
         self.assertAlmostEqual(taken / exact, 1, delta=0.2)
