@@ -531,34 +531,27 @@ static void test_migrate_pending(void)
     guest_quit(&g);
 }
 
-/* Registers of a stream are reduced to what the guest could have set. */
-static void test_migrate_ones(void)
+typedef struct StreamBytes {
+    const char *section;    /* its name, behind the length of that */
+    size_t at;              /* behind its version */
+    size_t size;
+} StreamBytes;
+
+/* The case waits for the host, and goes on with all these bits set. */
+static void check_ones(uint32_t command, const StreamBytes *ones, size_t n)
 {
     Guest g = guest_init(ICELAKE, 0);
     g_autofree char *stream = NULL, *text = NULL;
-    const char *stock = "\031cpu/msr_architectural_pmu";
-    const char *section = "\013cpu/tcg_pmu";
-    const char *const more[] = {
-        "\050cpu/msr_architectural_pmu/msr_fixed_ctr3",
-        "\052cpu/msr_architectural_pmu/msr_perf_metrics",
-    };
     size_t size;
 
-    guest_start(&g, GUEST_CASE(migrate_ones), 0, 0);
+    guest_start(&g, command, 0, 0);
     guest_wait_phase(&g, 1);
     stream = guest_save(&g);
     guest_quit(&g);
     g_assert(g_file_get_contents(stream, &text, &size, NULL));
-    /*
-     * Behind the version: four registers of control and status, three fixed
-     * and 18 general counters, 18 event selectors; and DEBUGCTL
-     */
-    memset(text + find(text, size, stock) + strlen(stock) + 4, 0xff,
-           8 * (4 + 3 + 18 + 18));
-    memset(text + find(text, size, section) + strlen(section) + 4, 0xff, 8);
-    for (int i = 0; i < ARRAY_SIZE(more); i++) {
-        memset(text + find(text, size, more[i]) + strlen(more[i]) + 4, 0xff,
-               8);
+    for (size_t i = 0; i < n; i++) {
+        memset(text + find(text, size, ones[i].section) +
+               strlen(ones[i].section) + 4 + ones[i].at, 0xff, ones[i].size);
     }
     g_assert(g_file_set_contents(stream, text, size, NULL));
     g = guest_load(&g, ICELAKE, stream);
@@ -567,32 +560,39 @@ static void test_migrate_ones(void)
     guest_quit(&g);
 }
 
+/* Registers of a stream are reduced to what the guest could have set. */
+static void test_migrate_ones(void)
+{
+    static const StreamBytes ones[] = {
+        /*
+         * Four registers of control and status, three fixed and 18 general
+         * counters, 18 event selectors
+         */
+        { "\031cpu/msr_architectural_pmu", 0, 8 * (4 + 3 + 18 + 18) },
+        /* DEBUGCTL */
+        { "\013cpu/tcg_pmu", 0, 8 },
+        { "\050cpu/msr_architectural_pmu/msr_fixed_ctr3", 0, 8 },
+        { "\052cpu/msr_architectural_pmu/msr_perf_metrics", 0, 8 },
+    };
+
+    check_ones(GUEST_CASE(migrate_ones), ones, ARRAY_SIZE(ones));
+}
+
 /* Nor does a counter stand still for what else is in a stream. */
 static void test_migrate_state_ones(void)
 {
-    Guest g = guest_init(ICELAKE, 0);
-    g_autofree char *stream = NULL, *text = NULL;
-    const char *section = "\013cpu/tcg_pmu";
-    size_t size;
-
-    guest_start(&g, GUEST_CASE(migrate_state_ones), 0, 0);
-    guest_wait_phase(&g, 1);
-    stream = guest_save(&g);
-    guest_quit(&g);
-    g_assert(g_file_get_contents(stream, &text, &size, NULL));
     /*
-     * Behind the version and DEBUGCTL: the interrupt, TopDown, 30 totals of
-     * two privileges, 12 counters, 64 fractions with an index, four registers
-     * that only store, and four kinds of mispredicted branches
+     * Behind DEBUGCTL: the interrupt, TopDown, 30 totals of two privileges, 12
+     * counters, 64 fractions with an index, four registers that only store, and
+     * four kinds of mispredicted branches
      */
-    memset(text + find(text, size, section) + strlen(section) + 4 + 8, 0xff,
-           1 + (1 + 8 * (8 + 1 + 2 * 8 + 2)) + 8 * 2 * 30 + 12 * (8 * 4 + 3) +
-           64 * (8 * 2 + 2) + 1 + 8 * 4 + 8 * 2 * 4);
-    g_assert(g_file_set_contents(stream, text, size, NULL));
-    g = guest_load(&g, ICELAKE, stream);
-    guest_set_phase(&g, 2);
-    guest_finish(&g);
-    guest_quit(&g);
+    static const StreamBytes ones = {
+        "\013cpu/tcg_pmu", 8,
+        1 + (1 + 8 * (8 + 1 + 2 * 8 + 2)) + 8 * 2 * 30 + 12 * (8 * 4 + 3) +
+        64 * (8 * 2 + 2) + 1 + 8 * 4 + 8 * 2 * 4
+    };
+
+    check_ones(GUEST_CASE(migrate_state_ones), &ones, 1);
 }
 
 typedef struct Mismatch {
