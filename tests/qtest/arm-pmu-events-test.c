@@ -1503,14 +1503,6 @@ static void check_a32_registers(const Pmcu *p, uint64_t code, uint32_t call,
 
 static void test_a32_registers(void)
 {
-    static const uint32_t enter_el1[] = {
-        0x91400661,     /* add     x1, x19, #0x1000 */
-        0xd51cc001,     /* msr     vbar_el2, x1 */
-        0xd51c4020,     /* msr     elr_el2, x0 */
-        0xd2803a62,     /* mov     x2, #0x1d3: Supervisor mode, A32 */
-        0xd51c4002,     /* msr     spsr_el2, x2 */
-        0xd69f03e0,     /* eret */
-    };
     static const uint32_t leave[] = { INSN_RET };
     const uint64_t el1_code = EL0_CODE;
     uint32_t enter_el0[ARRAY_SIZE(code_el0) + 1];
@@ -1521,7 +1513,7 @@ static void test_a32_registers(void)
     guest_put(&p, GUEST_VECTORS(0) + VECTOR_EL0_32, leave, 1);
     guest_write(&p, 0, HCR_EL2, 0);
     check_a32_registers(&p, el1_code, 0xe1400070 /* hvc #0 */, el1_code,
-                        enter_el1, ARRAY_SIZE(enter_el1));
+                        guest_enter_a32, ARRAY_SIZE(guest_enter_a32));
     qtest_quit(p.qts);
 
     /* EL0, called from EL1 */

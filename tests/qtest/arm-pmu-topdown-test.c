@@ -414,14 +414,6 @@ static void test_written(void)
 /* The same for PMCCFILTR of AArch32, at EL1, called from EL2 */
 static void test_written_a32(void)
 {
-    static const uint32_t enter[] = {
-        0x91400661,     /*     add x1, x19, #0x1000 */
-        0xd51cc001,     /*     msr vbar_el2, x1 */
-        0xd51c4020,     /*     msr elr_el2, x0 */
-        0xd2803a62,     /*     mov x2, #0x1d3: Supervisor mode, A32 */
-        0xd51c4002,     /*     msr spsr_el2, x2 */
-        0xd69f03e0,     /*     eret */
-    };
     static const uint32_t leave[] = { INSN_RET };
     static const uint32_t count[] = {
         0xe3a01000,     /*     mov r1, #0 */
@@ -445,7 +437,8 @@ static void test_written_a32(void)
     /* Nothing has been counted before */
     guest_write(&p, 0, PMCCFILTR_EL0, FILTER_P);
     guest_write(&p, 0, PMCNTENSET_EL0, COUNT_CYCLES);
-    more = guest_call(&p, 0, el1_code, enter, ARRAY_SIZE(enter)) -
+    more = guest_call(&p, 0, el1_code, guest_enter_a32,
+                      ARRAY_SIZE(guest_enter_a32)) -
            expected(m, &cost, CPU_CYCLES);
     g_assert_cmpint(llabs(more), <=, 1);
     qtest_quit(p.qts);

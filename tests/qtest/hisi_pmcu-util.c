@@ -105,6 +105,15 @@ uint64_t guest_call(const Pmcu *p, unsigned cpu, uint64_t arg,
     return guest_wait(p, cpu);
 }
 
+const uint32_t guest_enter_a32[6] = {
+    0x91400661,         /* add     x1, x19, #0x1000 */
+    0xd51cc001,         /* msr     vbar_el2, x1 */
+    0xd51c4020,         /* msr     elr_el2, x0 */
+    0xd2803a62,         /* mov     x2, #0x1d3: Supervisor mode, A32 */
+    0xd51c4002,         /* msr     spsr_el2, x2 */
+    0xd69f03e0,         /* eret */
+};
+
 uint64_t guest_read(const Pmcu *p, unsigned cpu, uint32_t sysreg)
 {
     const uint32_t code[] = { INSN_MRS_X0 | sysreg, INSN_RET };

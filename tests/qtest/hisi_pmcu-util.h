@@ -187,6 +187,12 @@ uint64_t guest_wait(const Pmcu *p, unsigned cpu);
 uint64_t guest_call(const Pmcu *p, unsigned cpu, uint64_t arg,
                     const uint32_t *code, size_t n);
 
+/*
+ * Called at EL2 with an address in x0: executes AArch32 code there, at EL1,
+ * until an HVC. Its vector, behind the mailbox's page, is to be RET.
+ */
+extern const uint32_t guest_enter_a32[6];
+
 /* Access a system register, named as in bits 20:5 of MRS and MSR */
 uint64_t guest_read(const Pmcu *p, unsigned cpu, uint32_t sysreg);
 void guest_write(const Pmcu *p, unsigned cpu, uint32_t sysreg,
