@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import logging
 import os
+import pathlib
 import select
 import socket
 import sys
@@ -12,7 +13,8 @@ import sys
 import tree
 import ui
 
-FOLDER = ui.BUILD / 'guests'
+# Commands find a guest here. A test whose guest must be the only one has a folder of its own.
+FOLDER = pathlib.Path(os.environ.get('QEMU_PMU_GUESTS') or ui.BUILD / 'guests')
 PATIENCE = 20           # seconds that QEMU has for its greeting; for a command, 15 times that
 sys.path.append(str(tree.SRC / 'python/qemu'))
 

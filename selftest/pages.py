@@ -13,7 +13,7 @@ import textwrap
 import ui
 
 COMMAND = re.compile(r'\./pmu |cat |grep |dtc |gcc |printf ')
-STEERS = './pmu set'        # needs a guest that is the only one
+STEERS = './pmu set'
 
 
 def shape(line):
@@ -51,7 +51,8 @@ class Page:
                 os.symlink(path, self.folder / path.name)
         scripts = ''.join(b for b in self.scripts if (STEERS in b) == steers)
         done = subprocess.run(['bash', '-e', '-c', scripts], text=True, cwd=self.folder,
-                              capture_output=True, stdin=subprocess.DEVNULL, timeout=3000)
+                              capture_output=True, stdin=subprocess.DEVNULL, timeout=3000,
+                              env={**os.environ, 'QEMU_PMU_GUESTS': str(self.folder / 'guests')})
         self.said = done.stderr
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.splitlines()
