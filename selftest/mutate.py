@@ -1,12 +1,13 @@
 # Break our code one rule at a time: which changes does no test notice?
 #
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Mutation testing of the overlay's C, for developers: mutate.py [--files PATTERN]... [OPTIONS]
+"""Mutation testing of our C, for developers: mutate.py [--files PATTERN]... [OPTIONS]
 
 Each mutant changes one constant, operator, condition or entry of a table, or drops a statement. It
-is built in a tree of its own (BUILD/mutant); the tests of its file run until one fails. What was
-found out is kept in BUILD/mutants.jsonl: run it again to go on. mutants.txt has those that change
-nothing that can be seen, and why.
+is built in a tree of its own (BUILD/mutant); the tests of its file run until one fails. Of QEMU's
+own files, only the lines that the series adds are changed. What was found out is kept in
+BUILD/mutants.jsonl: run it again to go on. mutants.txt has those that change nothing that can be
+seen, and why.
 """
 
 import argparse
@@ -45,6 +46,10 @@ TESTS = (('hw/misc/pmu/pmu-synthetic.c', 'aarch64', 'tests/unit/test-pmu-synthet
          ('target/i386/*', 'x86_64', 'x86-pmu-test x86-topdown-test'),
          ('accel/*', 'aarch64', ARM), ('accel/*', 'ppc64', 'ppc-count-test'),
          ('accel/*', 'x86_64', 'x86-pmu-test'),
+         ('hw/arm/virt.c', 'aarch64', 'hisi_pmcu-test'),
+         ('hw/arm/virt-acpi-build.c', 'aarch64', 'hisi_pmcu-test'),
+         ('hw/intc/apic.c', 'x86_64', 'x86-pmu-test x86-topdown-test'),
+         ('system/*', 'x86_64', 'x86-pmu-test'), ('tcg/*', 'x86_64', 'x86-pmu-test'),
          *((f'pc-bios/pnv-pnor/{file}.c', 'ppc64', 'pc-bios/pnv-pnor/test-pnv-pnor')
            for file in ('catalog', 'pnor')))
 OPERATORS = {'==': '!=', '!=': '==', '&&': '||', '||': '&&', '<': '<=', '<=': '<', '>': '>=',
@@ -96,21 +101,35 @@ def mutants(text):
             yield a, d, text[c:d] + text[b:c] + text[a:b]
 
 
-def selected(patterns, limit, seed):
+def added(diff):
+    """{file: numbers of the lines that are new} of a diff without context."""
+    found = {}
+    for line in diff.splitlines():
+        if line.startswith('+++ b/'):
+            numbers = found.setdefault(line[6:], set())
+        elif m := re.match(r'@@ \S+ \+(\d+)(?:,(\d+))? ', line):
+            numbers.update(range(int(m[1]), int(m[1]) + int(m[2] or 1)))
+    return found
+
+
+def selected(patterns, limit, seed, patched=()):
     """Yield (file, what changes, the whole new text): a sample of each file's mutants, one of each
-    file after the other."""
-    samples = []
-    for name in tree.overlay_files():
-        if not re.search(r'\.c(\.inc)?$|\.h\.inc$', name) or not tests_of(name) or not any(
-                fnmatch.fnmatch(name, p) for p in patterns):
+    file after the other. Of QEMU's own files, `patched` has the numbers of our lines."""
+    samples, ours = [], tree.overlay_files()
+    for name in [*ours, *sorted(set(patched) - set(ours))]:
+        # No test has KVM.
+        if not re.search(r'\.c(\.inc)?$|\.h\.inc$', name) or '/kvm/' in name or not any(
+                fnmatch.fnmatch(name, p) for p in patterns) or not tests_of(name):
             continue
-        text, found = (ui.ROOT / name).read_text(), []
+        text, found = ((ui.ROOT if name in ours else SRC) / name).read_text(), []
         for start, end, new in mutants(text):
             first, last = text.rfind('\n', 0, start) + 1, text.find('\n', end)
-            if text[start:end] != new and not EXEMPT.search(text[first:last]):
+            number = text.count('\n', 0, start) + 1
+            if text[start:end] != new and not EXEMPT.search(text[first:last]) and (
+                    name in ours or number in patched[name]):
                 what = f'{text[first:last]}  ==>  {text[first:start]}{new}{text[end:last]}'
-                found.append((name, f'{name}:{text.count(chr(10), 0, start) + 1}: ' +
-                              ' '.join(what.split()), text[:start] + new + text[end:]))
+                found.append((name, f'{name}:{number}: ' + ' '.join(what.split()),
+                              text[:start] + new + text[end:]))
         random.Random(seed).shuffle(found)
         samples.append(found[:limit])
     for i in range(limit):
@@ -295,13 +314,12 @@ def failure(test, cases, end, *options):
 def main(argv):
     parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
     parser.add_argument('--files', metavar='PATTERN', action='append', help='only these files')
+    parser.add_argument('--patched', action='store_true',
+                        help="only QEMU's own files, of which our lines are changed")
     parser.add_argument('--limit', metavar='N', type=int, default=20, help='of each file (20)')
     parser.add_argument('--seed', metavar='N', type=int, default=1, help='of the sample (1)')
     parser.add_argument('--again', action='store_true', help='try those that lived again')
     opt = parser.parse_args(argv)
-    todo = list(selected(opt.files or ['*'], opt.limit, opt.seed))
-    if not todo:
-        raise ui.Fail('there is no such file with tests', 'see TESTS in selftest/mutate.py')
     known, runner, same = {}, Runner(), equivalent()
     if RESULTS.exists():
         for r in map(json.loads, RESULTS.read_text().splitlines()):
@@ -311,7 +329,13 @@ def main(argv):
         known = {key: by for key, by in known.items() if by}
     tally = collections.defaultdict(collections.Counter)
     with ui.lock(ui.BUILD / KIND / 'lock', 'mutants'), open(RESULTS, 'a') as log:
-        tree.checkout(SRC, tree.prepare()['tip'])
+        now = tree.prepare()
+        tree.checkout(SRC, now['tip'])
+        lines = added(tree.git('diff', '-U0', now['base'], now['tip']))
+        todo = [mutant for mutant in selected(opt.files or ['*'], opt.limit, opt.seed, lines)
+                if not opt.patched or mutant[0] not in tree.overlay_files()]
+        if not todo:
+            raise ui.Fail('there is no such file with tests', 'see TESTS in selftest/mutate.py')
         qemu.fetch_tools()
         qemu.configure(KIND)
         qemu.link_firmware(KIND)
