@@ -974,15 +974,28 @@ static void test_overflow_flag(const void *args)
 
 /*
  * Counters of cycles overflow in time, wherever they start, while a loop runs
- * that nothing interrupts: with 32 bits, and not with 64 (PMCR.LC and LP).
+ * that nothing interrupts: with 32 bits, and not with 64 (PMCR.LC and LP). All
+ * have one timer: each must also set it alone, by its own width.
  */
 static void test_overflow_cycles(void)
 {
     static const uint64_t starts[] = {
         0, 1, 0x7fff0000, 0x7fffffff, 0x80000000, 0x80000001, 0xffff0000
     };
-    static const uint32_t loop[] = {
-        0x12800014,     /* mov     w20, #-1 */
+    static const struct {
+        uint32_t set;       /* mov w20, what is enabled */
+        uint32_t enabled;
+        uint64_t wide;
+    } cases[] = {
+        { 0x12800014 /* -1 */, 1U << 31 | 2, 0 },
+        { 0x12800014 /* -1 */, 1U << 31 | 2, PMCR_LC | PMCR_LP },
+        { 0x52800054 /* 2 */, 2, PMCR_LC },
+        { 0x52800054 /* 2 */, 2, PMCR_LP },
+        { 0x52b00014 /* 1 << 31 */, 1U << 31, PMCR_LC },
+        { 0x52b00014 /* 1 << 31 */, 1U << 31, PMCR_LP },
+    };
+    uint32_t loop[] = {
+        0,
         INSN_COUNT_ON,
         0xf1000400,     /* 1: subs x0, x0, #1 */
         0x54ffffe1,     /* b.ne    1b */
@@ -998,11 +1011,15 @@ static void test_overflow_cycles(void)
     qtest_irq_intercept_out_named(p.qts, cpu, "pmu-interrupt");
     guest_write(&p, 0, PMINTENSET_EL1, both);
     guest_write(&p, 0, PMEVTYPER_EL0(1), EV_CPU_CYCLES);
-    for (int wide = 0; wide < 2; wide++) {
-        guest_write(&p, 0, PMCR_EL0,
-                    PMCR_E | (wide ? PMCR_LC | PMCR_LP : 0));
+    for (int c = 0; c < ARRAY_SIZE(cases); c++) {
+        uint64_t narrow = (cases[c].wide & PMCR_LC ? 0 : 1U << 31) |
+                          (cases[c].wide & PMCR_LP ? 0 : 2);
+
+        loop[0] = cases[c].set;
+        guest_write(&p, 0, PMCR_EL0, PMCR_E | cases[c].wide);
         for (int i = 0; i < 2 * ARRAY_SIZE(starts); i++) {
             bool over = i & 1;
+            uint64_t flags = over ? cases[c].enabled & narrow : 0;
             uint64_t start = starts[i / 2], left = (1ULL << 32) - start;
             /* The loop ends half way to the overflow, or after it. */
             uint64_t time = over ? left + ENOUGH : left / 2;
@@ -1011,12 +1028,10 @@ static void test_overflow_cycles(void)
             guest_write(&p, 0, PMCCNTR_EL0, start);
             guest_write(&p, 0, PMOVSCLR_EL0, both);
             g_assert_false(qtest_get_irq(p.qts, 0));
-            g_test_message("0x%" PRIx64 ", wide %d, over %d", start, wide,
-                           over);
+            g_test_message("0x%" PRIx64 ", case %d, over %d", start, c, over);
             g_assert_cmphex(guest_call(&p, 0, time / TURN + 1, loop,
-                                       ARRAY_SIZE(loop)), ==,
-                            over && !wide ? both : 0);
-            g_assert_cmpint(qtest_get_irq(p.qts, 0), ==, over && !wide);
+                                       ARRAY_SIZE(loop)), ==, flags);
+            g_assert_cmpint(qtest_get_irq(p.qts, 0), ==, flags != 0);
         }
     }
     qtest_quit(p.qts);

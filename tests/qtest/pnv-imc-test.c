@@ -22,6 +22,7 @@
 #include "qemu/bswap.h"
 #include "qemu/units.h"
 #include "qobject/qdict.h"
+#include "qobject/qlist.h"
 #include "qobject/qnum.h"
 
 #define MS              1000000ULL      /* in ns */
@@ -2386,6 +2387,49 @@ static void test_priority(const void *data)
     }
 }
 
+/*
+ * The flash has the image with a catalog only where there are counters: with
+ * imc=off, firmware that finds a catalog would announce some that are dead.
+ */
+static void test_flash(const void *data)
+{
+    static const char *const names[] = { "pnv-pnor.bin", "pnv-pnor-imc.bin" };
+    const Gen *gen = data;
+    g_autofree char *dir = g_dir_make_tmp("pnv-imc-test.XXXXXX", NULL);
+    g_autofree char *bytes = g_malloc0(1 * MiB);
+    char *files[2];
+
+    for (int on = 0; on < 2; on++) {
+        files[on] = g_build_filename(dir, names[on], NULL);
+        g_assert_true(g_file_set_contents(files[on], bytes, 1 * MiB, NULL));
+    }
+    for (int on = 0; on < 2; on++) {
+        QTestState *qts = qtest_initf("-M %s,imc=%s -L %s -nic none",
+                                      gen->machine, on ? "on" : "off", dir);
+        QDict *rsp = qtest_qmp(qts, "{'execute': 'query-block'}");
+        QListEntry *entry;
+        unsigned found = 0;
+
+        QLIST_FOREACH_ENTRY(qdict_get_qlist(rsp, "return"), entry) {
+            QDict *drive = qobject_to(QDict, qlist_entry_obj(entry));
+
+            if (qdict_haskey(drive, "inserted")) {
+                drive = qdict_get_qdict(drive, "inserted");
+                g_assert_cmpstr(qdict_get_str(drive, "file"), ==, files[on]);
+                found++;
+            }
+        }
+        g_assert_cmpint(found, ==, 1);
+        qobject_unref(rsp);
+        qtest_quit(qts);
+    }
+    for (int on = 0; on < 2; on++) {
+        unlink(files[on]);
+        g_free(files[on]);
+    }
+    rmdir(dir);
+}
+
 static void test_off(const void *data)
 {
     const Gen *gen = data;
@@ -3280,6 +3324,7 @@ int main(int argc, char **argv)
     add_test("machine/homer", test_homer);
     add_test("machine/priority", test_priority);
     add_test("machine/memory", test_memory);
+    add_test("machine/flash", test_flash);
     add_test("machine/off", test_off);
     add_test("machine/options", test_options);
     qtest_add_func("pnv-imc/powernv8/no-option", test_power8);
