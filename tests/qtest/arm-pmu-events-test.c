@@ -983,10 +983,10 @@ static void test_overflow_cycles(void)
         0, 1, 0x7fff0000, 0x7fffffff, 0x80000000, 0x80000001, 0xffff0000
     };
     static const struct {
-        uint32_t set;       /* mov w20, what is enabled */
+        uint32_t mov;       /* mov w20, what is enabled */
         uint32_t enabled;
         uint64_t wide;
-    } cases[] = {
+    } set[] = {
         { 0x12800014 /* -1 */, 1U << 31 | 2, 0 },
         { 0x12800014 /* -1 */, 1U << 31 | 2, PMCR_LC | PMCR_LP },
         { 0x52800054 /* 2 */, 2, PMCR_LC },
@@ -1011,15 +1011,15 @@ static void test_overflow_cycles(void)
     qtest_irq_intercept_out_named(p.qts, cpu, "pmu-interrupt");
     guest_write(&p, 0, PMINTENSET_EL1, both);
     guest_write(&p, 0, PMEVTYPER_EL0(1), EV_CPU_CYCLES);
-    for (int c = 0; c < ARRAY_SIZE(cases); c++) {
-        uint64_t narrow = (cases[c].wide & PMCR_LC ? 0 : 1U << 31) |
-                          (cases[c].wide & PMCR_LP ? 0 : 2);
+    for (int c = 0; c < ARRAY_SIZE(set); c++) {
+        uint64_t narrow = (set[c].wide & PMCR_LC ? 0 : 1U << 31) |
+                          (set[c].wide & PMCR_LP ? 0 : 2);
 
-        loop[0] = cases[c].set;
-        guest_write(&p, 0, PMCR_EL0, PMCR_E | cases[c].wide);
+        loop[0] = set[c].mov;
+        guest_write(&p, 0, PMCR_EL0, PMCR_E | set[c].wide);
         for (int i = 0; i < 2 * ARRAY_SIZE(starts); i++) {
             bool over = i & 1;
-            uint64_t flags = over ? cases[c].enabled & narrow : 0;
+            uint64_t flags = over ? set[c].enabled & narrow : 0;
             uint64_t start = starts[i / 2], left = (1ULL << 32) - start;
             /* The loop ends half way to the overflow, or after it. */
             uint64_t time = over ? left + ENOUGH : left / 2;
@@ -1028,7 +1028,7 @@ static void test_overflow_cycles(void)
             guest_write(&p, 0, PMCCNTR_EL0, start);
             guest_write(&p, 0, PMOVSCLR_EL0, both);
             g_assert_false(qtest_get_irq(p.qts, 0));
-            g_test_message("0x%" PRIx64 ", case %d, over %d", start, c, over);
+            g_test_message("0x%" PRIx64 ", set %d, over %d", start, c, over);
             g_assert_cmphex(guest_call(&p, 0, time / TURN + 1, loop,
                                        ARRAY_SIZE(loop)), ==, flags);
             g_assert_cmpint(qtest_get_irq(p.qts, 0), ==, flags != 0);
