@@ -121,12 +121,13 @@ def selected(patterns, limit, seed, patched=()):
         if not re.search(r'\.c(\.inc)?$|\.h\.inc$', name) or '/kvm/' in name or not any(
                 fnmatch.fnmatch(name, p) for p in patterns) or not tests_of(name):
             continue
-        text, found = ((ui.ROOT if name in ours else SRC) / name).read_text(), []
+        lines = None if name in ours else patched[name]
+        text, found = ((ui.ROOT if lines is None else SRC) / name).read_text(), []
         for start, end, new in mutants(text):
             first, last = text.rfind('\n', 0, start) + 1, text.find('\n', end)
             number = text.count('\n', 0, start) + 1
             if text[start:end] != new and not EXEMPT.search(text[first:last]) and (
-                    name in ours or number in patched[name]):
+                    lines is None or number in lines):
                 what = f'{text[first:last]}  ==>  {text[first:start]}{new}{text[end:last]}'
                 found.append((name, f'{name}:{number}: ' + ' '.join(what.split()),
                               text[:start] + new + text[end:]))

@@ -13,7 +13,7 @@ import textwrap
 import ui
 
 COMMAND = re.compile(r'\./pmu |cat |grep |dtc |gcc |printf ')
-STEERS = './pmu set'
+STEERS = './pmu set'        # in blocks that the test `steering` runs
 
 
 def shape(line):
