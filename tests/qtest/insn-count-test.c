@@ -15,6 +15,8 @@
  *  R7 A CPU that has seen a flag which another one has set behind a new
  *     instruction executes that, and not what was there before.
  *  R8 After a snapshot has been loaded, a CPU executes the code in it.
+ *  R9 An instruction counts as often as it is executed, also where its
+ *     translation had to go since QEMU has no room for more.
  *
  * Copyright (c) qemu-pmu developers
  *
@@ -937,6 +939,63 @@ static void test_snapshot_code(void)
     unlink(disk);
 }
 
+/*
+ * Forks with two ways. The second way is translated long after its fork, with
+ * which it is to be linked: but there is only 1 MiB for blocks, so sometimes
+ * all are discarded at that moment, the fork, too. The last function discards
+ * the code of both, and blocks that are linked to it are told.
+ */
+static void test_no_room(const void *args)
+{
+    enum { FORKS = 1024, CODE = 0x41030000, ROUNDS = 24 };
+    static const uint32_t fork[] = {
+        0x37000040,     /*     tbnz w0, #0, 1f */
+        0x14000002,     /*     b 2f */
+        0x14000001,     /* 1:  b 2f */
+    };                  /* 2: */
+    static const uint32_t walk[] = {
+        0xaa1e03ea,     /*     mov x10, x30 */
+        0xd2a82061,     /*     mov x1, #CODE */
+        INSN_MRS_X2 | PMEVCNTR_EL0(0),
+        0xd63f0020,     /*     blr x1 */
+        INSN_MRS_X3 | PMEVCNTR_EL0(0),
+        INSN_SUB_X0,
+        0xd65f0140,     /*     ret x10 */
+    };
+    static const uint32_t rewrite[] = {
+        0xd2a82061,     /*     mov x1, #CODE */
+        0xb9400022,     /* 1:  ldr w2, [x1] */
+        0xb8004422,     /*     str w2, [x1], #4 */
+        0xd1000400,     /*     sub x0, x0, #1 */
+        0xb5ffffa0,     /*     cbnz x0, 1b */
+        INSN_RET,
+    };
+    static const uint32_t ret[] = { INSN_RET };
+    Pmcu p = count_init(args);
+    g_autofree char *jit = NULL;
+    const char *flushes;
+
+    for (int i = 0; i < FORKS; i++) {
+        guest_put(&p, CODE + i * sizeof(fork), fork, ARRAY_SIZE(fork));
+    }
+    guest_put(&p, CODE + FORKS * sizeof(fork), ret, 1);
+    count_setup(&p, 0, 0, 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        for (int way = 0; way < 2; way++) {
+            /* R9: BLR, two instructions at each fork, RET, and the read */
+            g_assert_cmpint(guest_call(&p, 0, way, walk, ARRAY_SIZE(walk)), ==,
+                            1 + 2 * FORKS + 1 + 1);
+        }
+        guest_call(&p, 0, FORKS * ARRAY_SIZE(fork), rewrite,
+                   ARRAY_SIZE(rewrite));
+    }
+    jit = qtest_hmp(p.qts, "info jit");
+    flushes = strstr(jit, "TB flush count");
+    g_assert_nonnull(flushes);
+    g_assert_cmpint(atoi(flushes + strlen("TB flush count")), >, ROUNDS / 2);
+    qtest_quit(p.qts);
+}
+
 /* A CPU without a PMU, whose TCGCPUOps have nothing to count: Cortex-M0 */
 static void test_none(void)
 {
@@ -1053,6 +1112,15 @@ int main(int argc, char **argv)
     qtest_add_func("insn-count/none", test_none);
     qtest_add_func("insn-count/migrate", test_migrate);
     qtest_add_func("insn-count/snapshot-code", test_snapshot_code);
+    qtest_add_data_func("insn-count/no-room/mttcg",
+                        "-accel tcg,thread=multi,tb-size=1 -smp 2",
+                        test_no_room);
+    qtest_add_data_func("insn-count/no-room/one-cpu",
+                        "-accel tcg,thread=multi,tb-size=1 -smp 1",
+                        test_no_room);
+    qtest_add_data_func("insn-count/no-room/icount",
+                        "-accel tcg,tb-size=1 -icount shift=0,sleep=off",
+                        test_no_room);
     qtest_add_func("insn-count/reset", test_reset);
     qtest_add_func("insn-count/pmu-off", test_pmu_off);
 
