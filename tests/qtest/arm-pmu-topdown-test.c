@@ -91,6 +91,10 @@ static const Code codes[] = {
       { 4, 0, 0, 1 + 1 + 2 + 2 } },
     { "barrier", { 0xd5033fdf /* isb */, 0xd5033f9f /* dsb sy */,
                    0xd5033bbf /* dmb ish */ }, { 3, 0, 32, 32 + 8 } },
+    { "register", { 0xd53b9d04 /* mrs x4, pmccntr_el0 */,
+                    0xd53be805 /* mrs x5, pmevcntr0_el0 */,
+                    0xd53be044 /* mrs x4, cntvct_el0 */ },
+      { 3, 0, 0, 2 * 32 } },
     { "call", { 0x94000002 /* bl 1f */, 0x14000002 /* b 2f */,
                 0xd65f03c0 /* 1: ret */, 0x10000043 /* 2: adr x3, 3f */,
                 0xd61f0060 /* br x3 */, 0xb5000060 /* 3: cbnz x0, 4f */,
@@ -166,7 +170,7 @@ static Cost cost_of_loop(const Code *code, unsigned turns)
         .insns = turns * (code->turn.insns + 2) + 1,
         .taken = turns * (code->turn.taken + 1) - 1,
         .frontend = turns * code->turn.frontend,
-        .backend = turns * code->turn.backend,
+        .backend = turns * code->turn.backend + 32,
     };
 }
 
@@ -283,6 +287,15 @@ static void test_off(void)
     qtest_quit(p.qts);
 }
 
+/* The PMU's interrupt is pending at the GIC, which forwards none. */
+#define GICR_ISPENDR0   0x80b0200
+#define PMU_PENDING     (1U << 23)
+
+static bool irq_pending(const Pmcu *p)
+{
+    return qtest_readl(p->qts, GICR_ISPENDR0) & PMU_PENDING;
+}
+
 /* PMCR_EL0.D: PMCCNTR counts every 64th cycle, and the events all of them */
 static void test_divider(void)
 {
@@ -299,40 +312,43 @@ static void test_divider(void)
 }
 
 /*
- * The instruction that overflows a counter of 32 bits sets its flag, which the
- * next one reads; and the interrupt. A turn is 3 instructions: 2 slots of the
- * backend at the load; less than a cycle in all. The last ones are PMCCNTR,
- * which counts all cycles, or with PMCR.D every 64th of them.
+ * The instruction that overflows a counter of 32 bits sets its flag and the
+ * interrupt, which the next one sees. A turn is a load, which costs 2 slots of
+ * the backend, and a branch: less than a cycle. The access to a register of the
+ * PMU behind it costs 32. The last ones are PMCCNTR, which counts all cycles,
+ * or with PMCR.D every 64th of them.
  */
 static void test_overflow(const void *args)
 {
     uint32_t until[] = {
         0xaa0003f4,     /*     mov x20, x0 */
+        0xd2804003,     /*     mov x3, #0x200: GICR_ISPENDR0 */
+        0xf2a10163,     /*     movk x3, #0x80b, lsl #16 */
         0xd51b9c34,     /*     msr pmcntenset_el0, x20 */
-        0xf9400265,     /* 1:  ldr x5, [x19] */
-        0xd53b9e64,     /*     mrs x4, pmovsset_el0 */
-        0xb4ffffc4,     /*     cbz x4, 1b */
+        0xb9400064,     /* 1:  ldr w4, [x3] */
+        0x36bfffe4,     /*     tbz w4, #23, 1b */
         0xd53be800,     /*     mrs x0, pmevcntr0_el0 */
         0xd51b9c54,     /*     msr pmcntenclr_el0, x20 */
         INSN_RET,
     };
     static const struct {
         uint16_t event;
-        uint64_t after[2];  /* at most; if n is odd */
-    } cases[] = {
-        { STALL_SLOT_BACKEND, { 0, 1 } },
-        { CPU_CYCLES, { 1, 1 } },
-        { STALL, { 1, 1 } },
-        /* 5 instructions after a MRS, and a quarter of a taken branch */
-        { OP_SPEC, { 6, 6 } },
+        unsigned least, most;       /* when it is read */
+    } rules[] = {
+        /* The load that sees it, and the read; 1 more if n is odd */
+        { STALL_SLOT_BACKEND, 2 + 32, 2 + 32 + 1 },
+        /* Load, branch, and read: 3 + 1 + 33 slots */
+        { CPU_CYCLES, 4, 5 },
+        { STALL, 4, 5 },
+        /* The same three; a branch before; some of a wrong one's operations */
+        { OP_SPEC, 3, 6 },
     };
     Pmcu p = topdown_init(args, &models[0]);
-    g_autofree char *cpu = pmcu_find_device(p.qts, "neoverse-v1-arm-cpu", 0);
 
-    qtest_irq_intercept_out_named(p.qts, cpu, "pmu-interrupt");
-    for (int i = 0; i <= ARRAY_SIZE(cases) + 1; i++) {
-        bool cycles = i >= ARRAY_SIZE(cases), divided = i > ARRAY_SIZE(cases);
+    for (int i = 0; i <= ARRAY_SIZE(rules) + 1; i++) {
+        bool cycles = i >= ARRAY_SIZE(rules), divided = i > ARRAY_SIZE(rules);
         uint32_t mask = cycles ? COUNT_CYCLES : 1;
+        unsigned row = cycles ? 1 : i;
         unsigned most = divided ? 3000 : 3000000;
 
         guest_write(&p, 0, PMCR_EL0, PMCR_E | (divided ? PMCR_D : 0));
@@ -341,21 +357,26 @@ static void test_overflow(const void *args)
             uint64_t left;
 
             if (cycles) {
-                until[5] = 0xd53b9d00;      /* mrs x0, pmccntr_el0 */
+                until[6] = 0xd53b9d00;      /* mrs x0, pmccntr_el0 */
                 guest_write(&p, 0, PMCCNTR_EL0, (uint32_t)-n);
             } else {
-                guest_write(&p, 0, PMEVTYPER_EL0(0), cases[i].event);
+                guest_write(&p, 0, PMEVTYPER_EL0(0), rules[i].event);
                 guest_write(&p, 0, PMEVCNTR_EL0(0), (uint32_t)-n);
             }
-            g_assert_false(qtest_get_irq(p.qts, 0));
+            g_assert_false(irq_pending(&p));
             left = guest_call(&p, 0, mask, until, ARRAY_SIZE(until));
             left &= UINT32_MAX;
             g_test_message("event 0x%x, divided %d, %u: %" PRIu64,
-                           cycles ? 0 : cases[i].event, divided, n, left);
-            g_assert_cmpint(left, <=, cycles ? 1 : cases[i].after[n & 1]);
-            g_assert_true(qtest_get_irq(p.qts, 0));
+                           cycles ? 0 : rules[i].event, divided, n, left);
+            g_assert_true(irq_pending(&p));
+            g_assert_cmphex(guest_read(&p, 0, PMOVSSET_EL0), ==, mask);
             guest_write(&p, 0, PMOVSCLR_EL0, mask);
-            g_assert_false(qtest_get_irq(p.qts, 0));
+            g_assert_false(irq_pending(&p));
+            g_assert_cmpint(left, >=, divided ? 0 : rules[row].least);
+            g_assert_cmpint(left, <=, divided ? 1 : rules[row].most);
+            if (rules[row].event == STALL_SLOT_BACKEND) {
+                g_assert_cmpint(left - rules[row].least, ==, n & 1);
+            }
         }
         guest_write(&p, 0, PMINTENCLR_EL1, mask);
     }
@@ -376,14 +397,16 @@ static void test_written(void)
         0xd53b9d00,     /*     mrs x0, pmccntr_el0 */
         INSN_RET,
     };
-    static const Cost cost = { 1 + 2 * 4000 + 1, 4000 - 1, 0, 0 };
+    static const Cost cost = { 1 + 2 * 4000 + 1, 4000 - 1, 0, 32 };
     /* An instruction is a nanosecond, and an ISB four cycles: no timer helps */
     static const uint32_t until[] = {
+        0xd2804003,     /*     mov x3, #0x200: GICR_ISPENDR0 */
+        0xf2a10163,     /*     movk x3, #0x80b, lsl #16 */
         0xd51b9d00,     /*     msr pmccntr_el0, x0 */
         0xd5033fdf,     /* 1:  isb */
         0xd5033fdf,     /*     isb */
-        0xd53b9e64,     /*     mrs x4, pmovsset_el0 */
-        0xb4ffffa4,     /*     cbz x4, 1b */
+        0xb9400064,     /*     ldr w4, [x3] */
+        0x36bfffa4,     /*     tbz w4, #23, 1b */
         0xd53b9d00,     /*     mrs x0, pmccntr_el0 */
         INSN_RET,
     };
@@ -400,12 +423,14 @@ static void test_written(void)
 
     guest_write(&p, 0, PMCR_EL0, PMCR_E);
     guest_write(&p, 0, PMOVSCLR_EL0, COUNT_CYCLES);
+    guest_write(&p, 0, PMINTENSET_EL1, COUNT_CYCLES);
     for (unsigned n = 100; n < 1000000; n *= 10) {
         uint64_t left = guest_call(&p, 0, (uint32_t)-n, until,
                                    ARRAY_SIZE(until));
 
-        /* Less than a turn */
-        g_assert_cmpint((uint32_t)left, <, 10);
+        /* Less than a turn, and the 4 of the read */
+        g_assert_cmpint((uint32_t)left, <, 14);
+        g_assert_cmpint((uint32_t)left, >=, 4);
         guest_write(&p, 0, PMOVSCLR_EL0, COUNT_CYCLES);
     }
     qtest_quit(p.qts);
@@ -424,7 +449,7 @@ static void test_written_a32(void)
         0xee190f1d,     /*     mrc p15, 0, r0, c9, c13, 0: PMCCNTR */
         0xe1400070,     /*     hvc #0 */
     };
-    static const Cost cost = { 1 + 2 * 4000 + 1, 4000 - 1, 0, 0 };
+    static const Cost cost = { 1 + 2 * 4000 + 1, 4000 - 1, 0, 32 };
     const uint64_t el1_code = GUEST_VECTORS(0) + 0x800;
     const Model *m = &models[2];
     Pmcu p = topdown_init("-accel tcg -icount shift=0,sleep=off "
