@@ -2254,6 +2254,16 @@ static bool hook_rdpmc(Frame *f)
     return true;
 }
 
+static bool hook_wrmsr(Frame *f)
+{
+    if (f->vector != VEC_BP) {
+        return false;
+    }
+    wrmsr(MSR_A_PMC(2), 0);
+    this_cpu()->events = 1 + this_cpu()->pmis;
+    return true;
+}
+
 /*
  * A counter that counts only at CPL 3 overflows with the last instruction
  * there: its interrupt does not come at CPL 0 because QEMU has looked at
@@ -2262,7 +2272,8 @@ static bool hook_rdpmc(Frame *f)
 static void case_pmi_elsewhere(void)
 {
     Cpu *cpu = this_cpu();
-    bool (*hooks[])(Frame *f) = { hook_store, hook_look, hook_rdpmc };
+    bool (*hooks[])(Frame *f) = { hook_store, hook_look, hook_rdpmc,
+                                   hook_wrmsr };
     int i;
 
     for (i = 0; i < ARRAY_SIZE(hooks); i++) {
