@@ -101,12 +101,15 @@ def from_guest(text):
     local = local or os.path.basename(path.rstrip('/'))
     if not path.startswith('/') or not path.strip('/') or not local or '..' in path.split('/'):
         raise ArgumentTypeError(f'--get {text}: expected /PATH/IN/GUEST or /PATH/IN/GUEST=FILE')
-    if path.startswith(('/proc/', '/sys/')):    # tar believes their sizes, which are 0 or wrong
+    path = '/' + os.path.normpath(path).lstrip('/')
+    if f'{path}/'.startswith(('/proc/', '/sys/')):      # tar believes their sizes, which are 0 or wrong
         raise ui.Fail(f'--get {path}: this is no file on a disk',
                       'let SCRIPT copy it to one, and get that')
     if not os.path.isdir(local):            # whose content a folder of the guest adds to
         ui.check_output(local)
-    return text, path.rstrip('/'), os.path.abspath(local)
+    elif not os.access(local, os.W_OK):
+        raise ui.Fail(f'--get {text}: {local} may not be written', 'give another folder')
+    return text, path, os.path.abspath(local)
 
 
 class Paths(argparse.Action):
@@ -125,7 +128,7 @@ class Paths(argparse.Action):
 
 PATHS = {'action': Paths, 'default': {}}
 MORE = {        # arguments of add_argument() that commands.ini does not have
-    'bench --rounds': {'type': number(int, 1)},
+    'bench --rounds': {'type': number(int, 1, 10 ** 4)},
     'boot --get': {'type': from_guest, 'dest': 'gets', **PATHS},
     'boot --initrd-add': {'type': at_path('--initrd-add'), 'dest': 'files', **PATHS},
     'boot --modprobe': {'type': word('--modprobe', r'[\w-]+', 'the name of a module')},

@@ -112,7 +112,7 @@ def import_base(qemu_src=None, name=None):
         git('config', 'user.email', AUTHOR['EMAIL'])
     if qemu_src:
         path = pathlib.Path(qemu_src).absolute()
-        if not path.exists():
+        if not path.is_file() and not path.is_dir():
             raise ui.Fail(f'--qemu-src {qemu_src}: no such file or folder')
         ident = hashlib.sha256(str(path).encode()).hexdigest()[:8]
         ident += '' if path.is_dir() else '-' + debian.digest(path)[:12]

@@ -170,6 +170,17 @@ class Messages(threading.Thread):
         return PREFIX.sub('', found[-1]) if found else ''
 
 
+def shown(line):
+    """A line of the console as text that is safe to show."""
+    return CONTROLS.sub('', line.decode(errors='replace'))
+
+
+def restore(modes):
+    """Set the modes of a terminal, which may be gone."""
+    with contextlib.suppress(termios.error):
+        termios.tcsetattr(0, termios.TCSANOW, modes)
+
+
 class Console:
     """The lines of QEMU's standard output; TimeoutError at the deadline.
 
@@ -205,7 +216,7 @@ class Console:
         """A Fail, after the last lines of the console."""
         rest = self.buffer.removesuffix(b'\n').split(b'\n') if self.buffer else []
         for line in [*self.tail, *rest]:
-            ui.say(CONTROLS.sub('', line.decode(errors='replace')), 'console: ')
+            ui.say(shown(line), 'console: ')
         return ui.Fail(what, hint, self.log.name)
 
 
@@ -229,7 +240,7 @@ def started(opt, interactive=False, **kw):
             stack.callback(signal.signal, signal.SIGINT,
                            signal.signal(signal.SIGINT, signal.SIG_IGN))
             if sys.stdin.isatty():      # whose modes a QEMU that crashes does not restore
-                stack.callback(termios.tcsetattr, 0, termios.TCSANOW, termios.tcgetattr(0))
+                stack.callback(restore, termios.tcgetattr(0))
                 stack.callback(os.set_blocking, 0, True)
         log.write(f'$ {shlex.join(cmd)}\n')
         with ui.held():
@@ -335,7 +346,7 @@ def boot(console, opt, messages, kept):
                     console.deadline = None
                     return word
                 if match := re.search(PANIC, line):
-                    raise console.failure(f'the kernel panicked: {match[0].decode()}',
+                    raise console.failure(f'the kernel panicked: {shown(match[0])}',
                                           'give it more --memory' if b'on memory' in match[0] else
                                           'is it a kernel for this machine?')
                 for pattern, phase in PHASES:

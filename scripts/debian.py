@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import time
 
 import ui
@@ -62,6 +63,12 @@ class Lacks(ui.Fail):
 
 class NotThere(ui.Fail):
     """The archive lists a package, but does not have it."""
+
+
+def whole(package):
+    """Whether a package is there, and not a part of it, where its download goes on."""
+    return not subprocess.call(['dpkg-deb', '--fsys-tarfile', package],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 class Apt:
@@ -197,8 +204,8 @@ class Apt:
         try:
             return self.fetch(*(f'{name}={version}' for name in names), what=what)
         except ui.Fail as fail:
-            have = [next(self.debs.glob(f'{name}_{version.replace(":", "%3a")}_*.deb'), None)
-                    for name in names]
+            have = [next(filter(whole, self.debs.glob(
+                f'{name}_{version.replace(":", "%3a")}_*.deb')), None) for name in names]
             if all(have):
                 return have
             if re.search(NOT_LISTED, str(fail)):

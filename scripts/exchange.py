@@ -9,7 +9,6 @@ import os
 import pathlib
 import shlex
 import socket
-import stat
 import subprocess
 import time
 
@@ -42,7 +41,10 @@ def ssh_key():
     """A key of ours, for our guests only."""
     key = ui.BUILD / 'guest' / 'ssh-key'
     with ui.lock(key.with_suffix('.lock'), 'making a key'):
-        if not key.exists():
+        # The second file that ssh-keygen writes
+        if not key.with_suffix('.pub').exists() or not key.with_suffix('.pub').stat().st_size:
+            key.unlink(missing_ok=True)
+            key.with_suffix('.pub').unlink(missing_ok=True)
             ui.run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-C', 'qemu-pmu', '-f', key])
     return key
 
@@ -223,13 +225,11 @@ class Exchange:
             else:
                 inside = '/' * (source.is_dir() and not source.is_symlink())
                 # Content is added to a folder of the user's, which stays as it is.
-                mode = inside and os.path.isdir(local) and os.stat(local).st_mode
+                how = '-rltIOE' if inside and os.path.isdir(local) else '-rlptI'
                 # -I: files may be of the same time, with --repeatable. Paths are absolute: rsync
                 # takes a name with a colon for one of another host.
                 try:
-                    ui.run(['rsync', '-rlptI', '--chmod=u-s,g-s', f'{source}{inside}', local],
+                    ui.run(['rsync', how, '--chmod=u-s,g-s', f'{source}{inside}', local],
                            'get.log')
                 except ui.Fail as fail:
                     yield f' {path}: {fail}'
-                if mode:
-                    os.chmod(local, stat.S_IMODE(mode))

@@ -140,6 +140,7 @@ def own_patches(first, tip, fresh):
 def write_patches(first, tip):
     """Write the patches between two commits; returns how many."""
     fresh, top = format_series(first, tip), tree.folders(base.branch())[0]
+    ui.need_room(tree.PATCHES, 10)      # all of them, or none
     if ui.BASE:
         with ui.Step(f'find out which patches QEMU {ui.BASE} needs'):
             fresh = own_patches(first, tip, fresh)

@@ -8,6 +8,7 @@ An input that ends QEMU becomes a list of qtest commands, from which a regressio
 
 import contextlib
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -78,8 +79,9 @@ def start(name, seconds, stack):
     target, folder = TARGETS[name], WORK / name
     corpus = folder / 'corpus'
     corpus.mkdir(parents=True, exist_ok=True)
+    (folder / 'earlier').mkdir(exist_ok=True)
     for old in findings(folder):
-        old.unlink()
+        old.replace(folder / 'earlier' / old.name)
     if (SEEDS / f'{name}.tar.xz').exists():
         shutil.unpack_archive(SEEDS / f'{name}.tar.xz', corpus)
     with open(ui.LOGS / f'fuzz-{name}.log', 'wb') as out:
@@ -123,7 +125,8 @@ def keep(name):
     kept.mkdir()
     ui.run(command(target, '-merge=1', kept, WORK / name / 'corpus'), f'fuzz-merge-{name}.log',
            f'{name}: merging the corpus', env=environment(target), cwd=qemu.folder(KIND))
-    shutil.make_archive(str(SEEDS / name), 'xztar', kept)
+    made = shutil.make_archive(str(kept), 'xztar', kept)
+    ui.write(SEEDS / f'{name}.tar.xz', pathlib.Path(made).read_bytes())
 
 
 def cmd_fuzz(opt):
@@ -144,8 +147,13 @@ def run(names, opt):
             with contextlib.ExitStack() as stack:
                 running = {name: start(name, opt.time, stack) for name in names[n:n + cpus]}
                 ended |= {name: child.wait() for name, child in running.items()}
-    results = {name: result(name) for name in names}
-    for name, found in results.items():
+    results, failed = {}, None
+    for name in names:
+        try:
+            found = results[name] = result(name)
+        except ui.Fail as fail:         # others may have found something
+            failed = fail
+            continue
         print(f'{name}: {found.inputs} inputs, {found.covered} edges covered, {found.kept} '
               f'inputs kept, {len(found.crashes)} crashes, {len(found.undefined)} cases of '
               'undefined behaviour')
@@ -155,6 +163,8 @@ def run(names, opt):
             print(f'  {ui.show(crash)}; to see it again:\n  {again(name, crash)}')
         if opt.keep:
             keep(name)
+    if failed:
+        raise failed
     for name, found in results.items():
         if ended[name] and not found.crashes and not found.undefined:
             raise ui.Fail(f'fuzzing {name} ended with status {ended[name]} and no crash',

@@ -31,7 +31,7 @@ def ninja(*goals, **env):
     with tempfile.TemporaryFile('w+') as log:
         # The jobs show their progress and errors themselves, on standard error.
         status = ui.call(['ninja', '-C', ui.BUILD, '--quiet', *goals], stdout=log,
-                         env=dict(os.environ, QEMU_PMU_CWD=os.getcwd(), **env))
+                         env=dict(os.environ, QEMU_PMU_CWD=ui.HERE, **env))
         log.seek(0)
         text = log.read()
     if status:

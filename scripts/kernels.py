@@ -246,7 +246,7 @@ class Modules:
     def builtin(self):
         return {module_name(line)
                 for path in tree(self.kernel, self.arch).rglob('modules.builtin')
-                for line in path.read_text().splitlines()}
+                for line in path.read_text(errors='replace').splitlines()}
 
     def add(self, name, required=True):
         """A module of the kernel's own, by name."""

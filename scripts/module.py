@@ -78,9 +78,11 @@ def copy_sources(source, scratch, where):
     if not mark.exists() or mark.read_bytes() != now:
         shutil.rmtree(scratch, ignore_errors=True)      # of another module, or another kernel
         ui.write(mark, now)
+    ours = os.path.relpath(ui.HOME, os.path.realpath(source))       # may be in the user's folder
     # A file whose content is the same keeps its time, for make.
     ui.run(['rsync', '--recursive', '--copy-links', '--checksum', '--delete',
-            *(f'--exclude={name}' for name in MADE), f'{source}/', scratch])
+            *(f'--exclude={name}' for name in [*MADE, f'/{ours}'] if name[:3] != '/..'),
+            f'{source}/', scratch])
 
 
 def build(name, source, kernel=None):

@@ -16,7 +16,10 @@ def rows(handle, clusters, record, records):
     """A row for each slot of each record; records have the core as the slot's major part."""
     slots = SLOTS * clusters
     for number in range(records):
-        values = record.unpack(handle.read(record.size))
+        data = handle.read(record.size)
+        if len(data) < record.size:
+            raise ui.Fail(f'{handle.name} has become shorter meanwhile', 'save the records again')
+        values = record.unpack(data)
         for slot in range(slots):
             yield [number, slot, slot % clusters, slot // clusters, *values[slot::slots]]
 

@@ -3,8 +3,10 @@
 
 import html
 import io
+import os
 import re
 import textwrap
+import warnings
 
 import demo
 import topdown
@@ -24,12 +26,16 @@ SHADES = ' .:-=+*#%@'           # of the map that the arm guest prints: tenths
 
 def plot(title, draw, height=3.2):
     """SVG of a figure: draw(axes) draws it."""
+    os.environ.pop('MPLBACKEND', None)
     import matplotlib
     from matplotlib.figure import Figure
     # A command may have bytes that are not UTF-8, or control characters, which SVG has not.
     title = re.sub(r'[^\t\n -~\xa0-\ud7ff\ue000-\U0010ffff]', '\ufffd', title)
-    with matplotlib.rc_context({'svg.fonttype': 'none', 'svg.hashsalt': title, 'font.size': 9,
-                                'text.parse_math': False}):
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.simplefilter('ignore')     # of glyphs, which the browser's font has
+        matplotlib.rcdefaults()             # nothing of the user's
+        matplotlib.rcParams.update({'svg.fonttype': 'none', 'svg.hashsalt': title, 'font.size': 9,
+                                    'text.parse_math': False})
         figure = Figure(figsize=(8, height), layout='constrained')
         axes = figure.subplots()
         axes.set_title(textwrap.shorten(title, 90))
@@ -109,7 +115,7 @@ def heat_map(lines):
         elif start and (match := re.match(r' +(\d+) +(\d+) +\d+ ', line)):
             cells = line[start:].ljust(4 * len(events))
             rows.append((f'die {match[1]}, CPU {match[2]}',
-                         [SHADES.index(cells[4 * n + 1]) for n in range(len(events))]))
+                         [max(SHADES.find(cells[4 * n + 1]), 0) for n in range(len(events))]))
         elif rows:
             break
     return events, rows

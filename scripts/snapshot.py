@@ -21,7 +21,7 @@ class Snapshot:
         self.name, self.part = opt.arch, scratch / 'snapshot'
         words = [word.replace(str(scratch), '') for word in cmd]
         # Options of QEMU's own may name files, too, from this folder on.
-        words += [os.getcwd()] if opt.args else []
+        words += [ui.HERE] if opt.args else []
         given = [name for word in opt.args for name in re.split('[,=]', word)]
         files = [os.stat(name) for name in (cmd[0], cmd[cmd.index('-kernel') + 1],
                                             *filter(os.path.isfile, given))]

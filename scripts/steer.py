@@ -121,6 +121,8 @@ def assign(guest, settings):
         if name in ('uav', 'synthetic-seed', 'post-period-ns', 'trace-min-period-ns'):
             try:
                 value = int(value, 0)
+                if value.bit_length() > 64:
+                    raise ValueError
             except ValueError:
                 raise ui.Fail(f'{setting}: expected a number, such as 16 or 0x10',
                               status=2) from None

@@ -34,10 +34,18 @@ def selected(suites, tests, device=None):
             yield suite, test['name'], [d.split('@')[0] for d in test['depends']]
 
 
+def ended():
+    """What meson says of each test that has ended; it may have been killed in a line."""
+    for line in LOG.read_text().splitlines():
+        try:
+            yield json.loads(line)
+        except ValueError:
+            return
+
+
 def times():
     """Lines: the ten slowest tests of the last meson test, and the time of all together."""
-    found = sorted((json.loads(line) for line in LOG.read_text().splitlines()),
-                   key=lambda test: -test['duration'])
+    found = sorted(ended(), key=lambda test: -test['duration'])
     return [*(f'{test["duration"]:7.1f} s  {test["name"].rpartition(" / ")[2]}'
               for test in found[:10]),
             f'{sum(test["duration"] for test in found):7.1f} s  all {len(found)} tests']
@@ -46,8 +54,7 @@ def times():
 def results():
     """{suite / test: [junit.Case]} of the last meson test."""
     found = {}
-    for line in LOG.read_text().splitlines():
-        test = json.loads(line)
+    for test in ended():
         cases = junit.read(test.get('stdout', '').splitlines())
         for case in cases:
             if case.verdict == 'failed':        # what tap.py writes for Meson to show

@@ -107,7 +107,8 @@ def checkout(folder, commit):
         with ui.Step(f'check out {ui.show(folder)}'):
             git('worktree', 'add', '-q', '--detach', folder, commit)
     else:
-        git('checkout', '-q', '--force', '--detach', commit, cwd=folder)
+        with ui.uninterrupted():        # git would leave its lock
+            git('checkout', '-q', '--force', '--detach', commit, cwd=folder)
 
 
 def edits(build=ui.BUILD):

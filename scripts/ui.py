@@ -19,7 +19,7 @@ import time
 import traceback
 
 try:
-    os.getcwd()             # which makes relative paths absolute
+    HERE = os.getcwd()      # which makes relative paths absolute; it may be removed later
 except FileNotFoundError:
     sys.exit('pmu: error: the current folder was removed; cd to another one')
 
@@ -68,7 +68,7 @@ class Fail(Exception):
 def show(path):
     """A path as short as it can be: relative to the user's folder if below."""
     # A job of the build graph runs elsewhere than its user.
-    here, path = os.environ.get('QEMU_PMU_CWD') or os.getcwd(), pathlib.Path(path)
+    here, path = os.environ.get('QEMU_PMU_CWD') or HERE, pathlib.Path(path)
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
@@ -234,13 +234,13 @@ def uninterrupted():
 
 def existing(path):
     """The path, or the nearest folder above it that there is."""
-    return path if path.exists() else existing(path.parent)
+    return path if os.path.exists(path) else existing(path.parent)
 
 
 def bad_path():
     """Why QEMU cannot be built in BUILD, if so."""
-    return f'QEMU cannot be built in {str(BUILD)!r}: no spaces, colons and commas' \
-        if re.search(r'[\s:,]', str(BUILD)) else None
+    return f'QEMU cannot be built in {str(BUILD)!r}: no spaces, colons and commas, only UTF-8' \
+        if re.search('[\\s:,\ud800-\udfff]', str(BUILD)) else None
 
 
 def need_room(folder, megabytes, remedy=f'free some space, or {ELSEWHERE}'):
@@ -288,7 +288,7 @@ def lock(path, what):
     path.parent.mkdir(parents=True, exist_ok=True)
     with try_lock(path) or open(path, 'a+') as handle:
         with Step(f'waiting for another pmu that is busy with {what}',
-                  lambda: os.pread(handle.fileno(), 200, 0).decode()):
+                  lambda: os.pread(handle.fileno(), 200, 0).decode(errors='replace')):
             fcntl.flock(handle, fcntl.LOCK_EX)      # at once if it is ours already
         if not (path.exists() and os.path.samestat(path.stat(), os.fstat(handle.fileno()))):
             with lock(path, what):                  # `pmu clean` has removed that file
@@ -334,12 +334,13 @@ def check_output(*paths):
 def save(path, text):
     """Write a file of the user's, which keeps its mode and may be a link, a device or a pipe.
 
-    If the disk is full, the file stays as it was.
+    If the disk is full, the file stays as it was, and a new one does not stay.
     """
     sys.stdout.flush()
     number = {'/dev/stdout': 1, '/dev/fd/1': 1, '/proc/self/fd/1': 1,       # these may be files
               '/dev/stderr': 2, '/dev/fd/2': 2, '/proc/self/fd/2': 2}.get(str(path))
     old, data = os.path.isfile(path) and not number, text.encode(errors='backslashreplace')
+    new = not os.path.lexists(path) and not number
     try:
         with open(number or path, 'r+b' if old else 'wb', closefd=not number) as out:
             if old and data:
@@ -348,6 +349,9 @@ def save(path, text):
             if old:
                 out.truncate()
     except OSError as error:
+        if new:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
         error.filename = error.filename or path
         raise
 
@@ -381,7 +385,7 @@ def main(function):
         # One that comes later than this must not interrupt what is behind the handlers.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     except Fail as fail:
-        say(f'error: {fail}')
+        say('error: ' + re.sub(r'[\0-\x1f\x7f]', '?', str(fail)))       # of names: one line
         status = fail.status
     except KeyboardInterrupt:
         say('interrupted; run the same command again to go on', '\npmu: ')

@@ -16,6 +16,7 @@ import textwrap
 import unittest
 from unittest import mock
 
+import arguments
 import boot
 import exchange
 import fixtures
@@ -163,6 +164,11 @@ class Boot(unittest.TestCase):
                          'echo "[ 1.0] Kernel panic - not syncing: VFS: no root"\nexec sleep 1000')
         one_line(self, done, 1, 'Kernel panic - not syncing: VFS: no root', 'boot-arm.log')
         self.assertIn('console: last words\n', done.stderr)
+
+    def test_panic_not_utf8(self):
+        """the text of a panic is the guest's: bytes that are no UTF-8 are replaced"""
+        done = self.boot(r"""printf 'Kernel panic - not syncing: \377 failed\n'; exec sleep 1000""")
+        one_line(self, done, 1, 'Kernel panic - not syncing: \ufffd failed', 'boot-arm.log')
 
     def test_controls(self):
         """lines of a console that are shown after a failure do nothing to the terminal"""
@@ -595,6 +601,24 @@ class Inside(unittest.TestCase):
             self.assertEqual(os.readlink(self.top / name), target)
         self.assertEqual((self.top / 'a:b').read_text(), 'one')
 
+    def test_collect_foreign(self):
+        """a folder of somebody else's gets the content, if it may be written, and stays as it is"""
+        write(self.top, {'guest/out/sub/file': 'text', 'local/mine': 'mine'})
+        subprocess.run(['tar', '-cf', self.top / 'get.tar', '-C', self.top / 'guest', 'out'],
+                       check=True)
+        self.top.chmod(0o755)
+        (self.top / 'local').chmod(0o1777)
+        run, other = ui.run, ['setpriv', '--reuid=65534'] if os.getuid() == 0 else []
+
+        def as_other(cmd, *args):
+            return run([*(other if cmd[0] == 'rsync' else []), *cmd], *args)
+
+        with mock.patch('ui.run', as_other), contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertTrue(self.exchange(gets={'/out': self.top / 'local'}).collect(),
+                            said.getvalue())
+        self.assertEqual((self.top / 'local/sub/file').read_text(), 'text')
+        self.assertEqual((self.top / 'local').stat().st_mode & 0o7777, 0o1777)
+
     def test_collect_links(self):
         """no link leads out of what the guest sent, or to another place than the wanted one"""
         write(self.top, {'host/secret': 'secret', 'guest/one': 'new', 'guest/deep/su': 'su'})
@@ -656,6 +680,27 @@ class Inside(unittest.TestCase):
             self.assertFalse(given.collect())
         self.assertRegex(said.getvalue(), '^pmu: --get: tar.*failed: .*tar: ')
         self.assertEqual((self.top / 'got').read_text(), 'one')
+
+    def test_get_paths(self):
+        """--get takes no file of /proc and /sys, however it is spelled, and no folder to lose"""
+        for path in '/proc', '/proc/stat', '//proc/stat', '/./sys/kernel/x', '/a/./../proc/x':
+            with self.assertRaises((ui.Fail, argparse.ArgumentTypeError)):
+                arguments.from_guest(f'{path}=got')
+        self.assertEqual(arguments.from_guest(f'//a/./b/={self.top}/x')[1:],
+                         ('/a/b', f'{self.top}/x'))
+        with mock.patch('os.access', return_value=False), \
+                self.assertRaisesRegex(ui.Fail, 'may not be written'):
+            arguments.from_guest(f'/a={self.top}')
+
+    def test_key(self):
+        """a key whose making was interrupted is made anew; a whole one stays"""
+        key = ui.BUILD / 'guest/ssh-key'
+        write(key.parent, {'ssh-key': 'half'})
+        made = exchange.ssh_key().read_text()
+        self.assertIn('PRIVATE KEY', made)
+        self.assertEqual(exchange.ssh_key().read_text(), made)
+        key.with_suffix('.pub').write_text('')
+        self.assertNotEqual(exchange.ssh_key().read_text(), made)
 
     def test_shares(self):
         """shared memory has the size that -m takes; each folder has a device, and is mounted"""

@@ -139,6 +139,21 @@ class Download(unittest.TestCase):
         """a kill in mid download ends apt too, and the next run resumes"""
         self.interrupt(signal.SIGTERM, 143)
 
+    def test_part_of_version(self):
+        """a part of a package is not the version that the archive has no more; all of it is"""
+        data = self.deb.read_bytes()
+        code = FETCH.replace('getattr(apt, what)(*names)',
+                             "apt.fetch_version('1:2.0', *names, what='tool')[:1]")
+        self.assertNotEqual(code, FETCH)
+        self.good(self.fetch())
+        (self.project.cache / 'qemu-pmu/apt/tiny-amd64/updated').unlink()
+        for url, size, status in (('http://127.0.0.1:1', SIZE // 2, 1),
+                                  ('http://127.0.0.1:1', len(data), 0)):
+            self.kept.write_bytes(data[:size])
+            done = self.project.run('-c', code, url, 'fetch', 'tool')
+            self.assertEqual(done.returncode, status, done.stderr)
+            self.assertEqual(self.kept.read_bytes(), data[:size], 'where the download goes on')
+
     def test_corrupt_mirror(self):
         """a file that is corrupt on the mirror is refused in one line and not kept"""
         self.server.faults[self.deb.name] = [('corrupt', 5000)] * 40

@@ -111,10 +111,24 @@ class Runs(unittest.TestCase):
         self.assertEqual(self.run_fuzzer('pmcu')[0], 1)
 
     def test_lock(self):
-        """a target is fuzzed by one pmu at a time: each run removes findings of the last one"""
+        """a target is fuzzed by one pmu at a time: each run puts away what the last one found"""
         (self.folder / 'fuzzer').write_text(FUZZER.replace(
             'printf', f'flock -n {self.folder}/found/pmcu/lock true && exit; printf'))
         self.assertEqual(self.run_fuzzer('pmcu')[0], 0)
+
+    def test_other_fails(self):
+        """what one target found is told although another did not start, and kept afterwards"""
+        (self.folder / 'corpus').write_text('bad')
+        (self.folder / 'fuzzer').write_text(FUZZER.replace(
+            '#!/bin/sh', '#!/bin/sh\ncase $* in */catalog/*) exit 1;; esac'))
+        out = io.StringIO()
+        with self.assertRaisesRegex(ui.Fail, 'catalog: the fuzzer did not start'), \
+                contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+            fuzz.cmd_fuzz(argparse.Namespace(names=['catalog', 'pnor'], time=1, keep=False))
+        self.assertIn('found/pnor/crash-0a1b', out.getvalue())
+        (self.folder / 'corpus').write_text('good')
+        self.assertEqual(self.run_fuzzer('pnor')[0], 0)
+        self.assertTrue((self.folder / 'found/pnor/earlier/crash-0a1b').exists())
 
     def test_findings(self):
         """an input that takes too long or all memory makes it 1, and undefined behaviour of ours"""

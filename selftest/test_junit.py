@@ -161,6 +161,23 @@ class Results(unittest.TestCase):
                 ({'a': ('OK', good), 'b': ('TIMEOUT', '')}, 0, 1, '1 passed, 1 failed')):
             self.assertEqual((self.run_tests(tests, status), self.last), (wanted, last), tests)
 
+    def test_cut(self):
+        """a log whose last line is cut, as meson was killed: what is whole counts"""
+        @contextlib.contextmanager
+        def lock(*_):
+            yield
+
+        def call(*_, **__):
+            self.log.write_text(json.dumps({
+                'name': 'qemu-pmu:unit / a', 'result': 'OK', 'stdout': '1..1\nok 1 - x',
+                'duration': 1, 'returncode': 0}) + '\n{"name": "qemu-pmu:unit / b", "resu')
+            return -9
+
+        with mock.patch('ui.lock', lock), mock.patch('ui.call', call), \
+                contextlib.redirect_stdout(io.StringIO()) as out:
+            self.assertEqual(testing.run(['a', 'b'], timed=True), 1)
+        self.assertIn('1 passed, 0 failed', out.getvalue())
+
     def test_no_log(self):
         """if meson ends before its first test, the log of an earlier run does not count"""
         self.run_tests({'a': ('OK', '1..1\nok 1 - x')}, 0)

@@ -62,6 +62,17 @@ class Module(unittest.TestCase):
         module.copy_sources(source, scratch, 'tree')
         self.assertFalse((scratch / 'more.S').exists())
 
+    def test_ours_inside(self):
+        """our own folder, if it is in the module's, is no source: each copy would be in the next"""
+        source = self.top / 'driver'
+        write(source, {'Kbuild': 'obj-m := new.o\n', 'pmu/build/large': 'x', 'pmu/new.c': ''})
+        scratch = source / 'pmu/build/scratch'
+        with mock.patch.object(ui, 'HOME', source.resolve() / 'pmu/build'):
+            for _ in range(2):
+                module.copy_sources(source, scratch, 'tree')
+        self.assertEqual({str(p.relative_to(scratch)) for p in scratch.rglob('*') if p.is_file()},
+                         {'Kbuild', 'pmu/new.c', '.source'})
+
     def test_other_source(self):
         """nothing is left of another module of the same name, or of another kernel
 

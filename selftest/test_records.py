@@ -7,6 +7,8 @@ import struct
 import unittest
 
 import fixtures
+import records
+import ui
 from fixtures import one_line
 
 
@@ -98,6 +100,14 @@ class Records(unittest.TestCase):
                 'sys.path.insert(0, "scripts"); runpy.run_path("scripts/pmu.py", run_name="__main__")')
         done = self.project.run('-c', code, 'records', path, '--clusters', '1', '--counters', '1')
         self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 1), done.stderr)
+
+    def test_shorter(self):
+        """a file that becomes shorter while it is read is one line"""
+        size = 192
+        record = struct.Struct(f'<{size // 8}Q')
+        with open(self.dump(bytes(size + 8)), 'rb') as handle, \
+                self.assertRaisesRegex(ui.Fail, 'has become shorter'):
+            list(records.rows(handle, 1, record, 2))
 
     def test_bad(self):
         """no file, none of a record, and numbers that no PMCU has: one line each"""

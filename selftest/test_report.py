@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the pages with plots show is what the guests have printed."""
 
+import os
 import re
 import unittest
+import warnings
 from unittest import mock
 
 import demo
+import matplotlib
 import report
 import topdown
 import ui
@@ -52,12 +55,22 @@ class Report(unittest.TestCase):
         self.assertIn('>a \ufffd\ufffd\u00e9 b<',
                       report.plot('a \udcff\x1b\u00e9\nb', lambda axes: None))
 
+    def test_own_settings(self):
+        """the user's settings of matplotlib change no plot; neither do letters that its font lacks"""
+        plain = report.plot('\u6f22', lambda axes: None)
+        with mock.patch.dict(os.environ, MPLBACKEND='none such'), \
+                matplotlib.rc_context({'text.usetex': True, 'font.size': 40}), \
+                warnings.catch_warnings():
+            warnings.simplefilter('error')
+            self.assertEqual(report.plot('\u6f22', lambda axes: None), plain)
+
     def test_heat_map(self):
         """each cell of the map is at its CPU and event, in tenths"""
         self.assertEqual(report.heat_map(MAP), (['6', '7', '21', '40'], [
             ('die 0, CPU 0', [0, 0, 0, 9]), ('die 0, CPU 2', [1, 4, 0, 7]),
             ('die 1, CPU 6', [9, 9, 9, 9])]))
         self.assertEqual(report.heat_map(['no map']), ([], []))
+        self.assertEqual(report.heat_map([MAP[2], '   0    0     0  ?   x'])[1][0][1], [0] * 4)
 
     def test_timeline(self):
         """intervals are in order, an uncounted one is left out, all together weigh by slots"""

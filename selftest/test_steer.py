@@ -115,6 +115,7 @@ class Steer(unittest.TestCase):
         """a setting that means nothing is refused with what there is, before any other is made"""
         for setting, why in (('nope=1', 'with one of these names: topdown-mix'),
                              ('uav=016', 'uav=016: expected a number'),
+                             (f'uav=0x1{"0" * 5000}', 'expected a number'),
                              ('uav', 'expected NAME=VALUE'), ('uav=\udcff', 'only ASCII'), ('uav@2=1', 'nothing of that number with this'),
                              ('faults=x', 'nothing with this'),
                              ('nest-synthetic=RD_DISP=hash', 'events have this: mcs01/')):

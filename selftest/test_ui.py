@@ -263,6 +263,14 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                 self.assertEqual(self.tick(False, lock), shown)
         self.assertEqual((self.top / 'lock').read_text(), '(build 2/2 [7 s])')
 
+    def test_progress_cut(self):
+        """who waits shows progress of any length, which may be cut in mid character"""
+        path = self.top / 'lock'
+        path.write_text('x' + 'é' * 150)
+        with mock.patch.object(ui, 'Step') as step, ui.lock(path, 'it'):
+            shown = step.call_args[0][1]()
+        self.assertEqual(shown, 'x' + 'é' * 99 + '\ufffd')
+
     def test_progress_end(self):
         """the end of a step of a second or more is a line, if it did not fail; others have none"""
         for seconds, fails, text in ((1.0, False, 'pmu: work: done in 1.0 s\n'), (0.9, False, ''),
@@ -317,6 +325,7 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                 ('raise BrokenPipeError', 141, None),
                 ('raise ui.Fail("a", "b")', 1, ['a; b']),
                 ('raise ui.Fail("a", status=2)', 2, ['a']),
+                (r'raise ui.Fail("no\nsuch\x1b[2J")', 1, ['no?such?[2J']),
                 (f'raise OSError({errno.ENOSPC}, "full", "/x")', 1, ['/x: full; free some space']),
                 (f'raise OSError({errno.EROFS}, "ro", "/x")', 1, ['/x: ro; set QEMU_PMU_BUILD']),
                 (f'raise OSError({errno.EACCES}, "no", "/x")',
@@ -331,6 +340,13 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                 one_line(self, done, status, *texts)
             else:
                 self.assertEqual((done.returncode, done.stderr), (status, ''), statement)
+
+    def test_folder_removed(self):
+        """an error is one line also if the folder where pmu was started is gone"""
+        gone = str(self.top / 'gone')
+        done = self.main(f'import os; os.mkdir({gone!r}); os.chdir({gone!r}); os.rmdir({gone!r}); '
+                         f'raise ui.Fail("a", log={str(self.top / "x.log")!r})')
+        one_line(self, done, 1, 'a (log: ')
 
     def test_other_locale(self):
         """a guest's text goes out as UTF-8, also where the user's locale has no such letters"""
@@ -417,6 +433,18 @@ ui.main(main)'''], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             self.assertEqual((path.read_text(), caught.exception.filename), (old, path))
             ui.save(path, new)
             self.assertEqual(path.read_text(), new)
+
+    def test_save_full_new(self):
+        """of a new file, nothing is left on a full disk"""
+        path, old = self.top / 'new', resource.getrlimit(resource.RLIMIT_FSIZE)
+        self.assertEqual(signal.getsignal(signal.SIGXFSZ), signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, old[1]))
+        try:
+            with self.assertRaises(OSError):
+                ui.save(path, 'x' * 100_000)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, old)
+        self.assertFalse(path.exists())
 
     def test_save_mode(self):
         """a file that is written again keeps its mode"""
