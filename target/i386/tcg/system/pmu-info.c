@@ -30,7 +30,8 @@
  * PMUShadow: copies of what a look at the counters changes, to be put back
  * @total: the totals
  * @topdown: X86PMU.topdown
- * @precise: the precise model; NULL if the CPU has none
+ * @precise: an X86PMUPrecise, whose alignment a copy need not have; NULL if the
+ *           CPU has none
  * @load: X86PMULookup.load
  * @missed: X86PMU.missed
  * @new_missed: X86PMULookup.missed
@@ -41,7 +42,7 @@
 typedef struct PMUShadow {
     uint64_t total[INSN_COUNT_DOMAINS][INSN_COUNT_LANES];
     X86PMUTopDown topdown;
-    X86PMUPrecise *precise;
+    void *precise;
     uintptr_t load;
     uint64_t missed[X86_COUNT_DOMAINS][PMU_MISSED_KINDS];
     uint64_t new_missed[X86_COUNT_DOMAINS][PMU_MISSED_KINDS];
@@ -60,7 +61,7 @@ static void pmu_info_begin(X86CPU *cpu, PMUShadow *s)
     s->irq_domains = cpu->pmu->irq_domains;
     s->precise = NULL;
     if (cpu->pmu_precise) {
-        s->precise = g_memdup2(cpu->pmu_precise, sizeof(*s->precise));
+        s->precise = g_memdup2(cpu->pmu_precise, sizeof(X86PMUPrecise));
         s->load = cpu->pmu_lookup.load;
         memcpy(s->missed, cpu->pmu->missed, sizeof(s->missed));
         memcpy(s->new_missed, cpu->pmu_lookup.missed, sizeof(s->new_missed));
@@ -76,7 +77,7 @@ static void pmu_info_end(X86CPU *cpu, PMUShadow *s)
     cpu->env.msr_global_status = s->status;
     cpu->pmu->irq_domains = s->irq_domains;
     if (s->precise) {
-        memcpy(cpu->pmu_precise, s->precise, sizeof(*s->precise));
+        memcpy(cpu->pmu_precise, s->precise, sizeof(X86PMUPrecise));
         cpu->pmu_lookup.load = s->load;
         memcpy(cpu->pmu->missed, s->missed, sizeof(s->missed));
         memcpy(cpu->pmu_lookup.missed, s->new_missed, sizeof(s->new_missed));
