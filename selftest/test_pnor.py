@@ -2,6 +2,8 @@
 """Catalogs of IMC counters, from a device-tree source to perf; formats are tested in C."""
 
 import pathlib
+import signal
+import subprocess
 import tempfile
 import unittest
 
@@ -137,6 +139,16 @@ class CommandLine(unittest.TestCase):
                 self.assertIn(message, self.refused('--catalog', catalog, '-o', image))
                 self.assertEqual(image.read_bytes(), b'mine')
         self.assertEqual([f.name for f in self.folder.iterdir()], ['image'])
+
+    def test_child_ignored(self):
+        """dtc's status is seen also below a parent that ignores SIGCHLD, as some daemons do"""
+        bad, image = self.folder / 'bad.dts', self.folder / 'image'
+        bad.write_text('no dts')
+        for source, status in ((CATALOGS / 'pnv-imc-800200.dts', 0), (bad, 1)):
+            done = subprocess.run([IMAGE.parent / 'pnv-pnor', '--catalog', f'0x800200={source}',
+                                   '-o', image], capture_output=True, preexec_fn=lambda:
+                                  signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+            self.assertEqual(done.returncode, status, done.stderr)
 
     def test_nothing_to_do(self):
         """without a task, the usage"""

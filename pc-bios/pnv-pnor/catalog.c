@@ -42,6 +42,28 @@
  */
 #define CATALOG_MAX_EVENTS  16384u
 
+/*
+ * Levels of nodes below the root; our decision, because skiboot and Linux need
+ * stack for each.  Catalogs have two.
+ */
+#define CATALOG_MAX_DEPTH   16
+
+/*
+ * skiboot moves phandles up by as many as the machine's tree has, and by the
+ * largest one of the catalog; the sums must stay below 2^32.
+ */
+#define CATALOG_MAX_PHANDLE 0x3fffffffu
+
+/*
+ * Nodes that skiboot looks for by their names before the @, to remove those of
+ * units that the chip lacks: nest_pmus_p9 and nest_pmus_p10 of hw/imc.c, and
+ * the names that it makes of the latter
+ */
+#define NEST_UNITS          \
+    "^(powerbus0|pb|mcs[0-7]|mcs(01|23|45|67)|mba[0-7]|cen(taur)?[0-7]" \
+    "|xlink[0-7]|alink[0-7]|nvlink[0-5]|otl[0-7]_[01]|mcd[01]|pec[01]" \
+    "|phb[0-5](_[0-2])?|nx|capp[01]|vas|int|ocmb([0-9]|1[0-5]))$"
+
 static const struct {
     uint32_t type;
     uint32_t size;
@@ -70,6 +92,7 @@ typedef struct Pmu {
     CatalogType type;
     uint32_t base;
     uint32_t end;               /* of the counters, in the PMU's memory */
+    const char *prefix;         /* of the events' names */
     GHashTable *names;          /* of the events seen so far */
     GHashTable *places;         /* of their counters */
 } Pmu;
@@ -149,6 +172,24 @@ static bool is_usable(const char *name, size_t len)
     return !len || name[0] != '.';
 }
 
+/* Words that perf takes for terms of its own: <config> of parse-events.l */
+static const char *const perf_terms[] = {
+    "config", "config1", "config2", "config3", "name", "period", "freq",
+    "branch_type", "time", "call-graph", "stack-size", "max-stack", "nr",
+    "inherit", "no-inherit", "overwrite", "no-overwrite", "percore",
+    "aux-output", "aux-sample-size", "metric-id", NULL
+};
+
+/* Whether perf takes a whole name, with its prefix, for that of an event */
+static bool is_selectable(const char *prefix, const char *name)
+{
+    g_autofree char *whole = g_strconcat(prefix, name, NULL);
+
+    return (g_ascii_isalpha(whole[0]) || whole[0] == '_') &&
+           !g_strv_contains(perf_terms, whole) &&
+           !g_regex_match_simple("^r[0-9a-fA-F]+$", whole, 0, 0);
+}
+
 /* Strings that only perf looks at */
 static bool check_texts(const void *fdt, int node, GError **errp)
 {
@@ -177,10 +218,101 @@ static bool check_compatible(const void *fdt, int node, GError **errp)
 {
     int len;
     const char *value = fdt_getprop(fdt, node, "compatible", &len);
+    const char *end;
 
-    if (value && (len < 1 || value[len - 1])) {
+    if (!value) {
+        return true;
+    }
+    end = value + len;
+    if (len < 1 || end[-1]) {
         return fail(fdt, node, errp, "property 'compatible' does not end "
                     "with a zero byte: correct it");
+    }
+    /* skiboot and Linux compare without case. */
+    for (; value < end; value += strlen(value) + 1) {
+        if (!g_ascii_strcasecmp(value, PMU_COMPATIBLE) &&
+            strcmp(value, PMU_COMPATIBLE)) {
+            return fail(fdt, node, errp, "property 'compatible' has '%s': "
+                        "write '%s'", value, PMU_COMPATIBLE);
+        }
+    }
+    return true;
+}
+
+/* skiboot ends if a node has a property twice, or a phandle of another size. */
+static bool check_properties(const void *fdt, int node, GError **errp)
+{
+    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
+    int offset;
+
+    fdt_for_each_property_offset(offset, fdt, node) {
+        const char *name;
+        uint32_t phandle;
+
+        fdt_getprop_by_offset(fdt, offset, &name, NULL);
+        if (!g_hash_table_add(names, (gpointer)name)) {
+            return fail(fdt, node, errp, "property '%s' is there twice: "
+                        "remove one", name);
+        }
+        if (strcmp(name, "phandle") && strcmp(name, "linux,phandle")) {
+            continue;
+        }
+        if (!get_cells(fdt, node, name, 1, &phandle, errp)) {
+            return false;
+        }
+        if (phandle > CATALOG_MAX_PHANDLE) {
+            return fail(fdt, node, errp, "property '%s' is 0x%x: the last "
+                        "possible one is 0x%x", name, phandle,
+                        CATALOG_MAX_PHANDLE);
+        }
+    }
+    return true;
+}
+
+/*
+ * skiboot takes two nodes for one if their names are the same, and compares the
+ * hexadecimal numbers behind the @ as such (dt_cmp_subnodes()).
+ */
+static bool check_siblings(const void *fdt, int parent, GError **errp)
+{
+    g_autoptr(GHashTable) names = g_hash_table_new_full(g_str_hash,
+                                                        g_str_equal, g_free,
+                                                        NULL);
+    int node;
+
+    fdt_for_each_subnode(node, fdt, parent) {
+        const char *name = fdt_get_name(fdt, node, NULL);
+        const char *at = strchr(name, '@');
+        char *end = NULL;
+        uint64_t number = at && at[1] ? g_ascii_strtoull(at + 1, &end, 16) : 0;
+
+        if (!g_hash_table_add(names, end && !*end
+                              ? g_strdup_printf("%.*s@%" PRIx64,
+                                                (int)(at - name), name, number)
+                              : g_strdup(name))) {
+            return fail(fdt, node, errp, "the node has the name or number of "
+                        "another: rename one");
+        }
+    }
+    return true;
+}
+
+/* What skiboot does not survive, in any node */
+static bool check_nodes(const void *fdt, GError **errp)
+{
+    int depth = 0;
+    int node;
+
+    for (node = 0; node >= 0; node = fdt_next_node(fdt, node, &depth)) {
+        if (depth > CATALOG_MAX_DEPTH) {
+            return fail(fdt, node, errp, "the node is %d levels below the "
+                        "root: %d are possible", depth, CATALOG_MAX_DEPTH);
+        }
+        if (!check_properties(fdt, node, errp) ||
+            !check_compatible(fdt, node, errp) ||
+            !check_siblings(fdt, node, errp)) {
+            return false;
+        }
     }
     return true;
 }
@@ -191,9 +323,6 @@ static bool check_root(const void *fdt, GError **errp)
     uint32_t cells;
     size_t i;
 
-    if (!check_compatible(fdt, 0, errp)) {
-        return false;
-    }
     if (fdt_node_check_compatible(fdt, 0, ROOT_COMPATIBLE)) {
         return fail(fdt, 0, errp, "property 'compatible' lacks '%s': "
                     "add it, or take a catalog", ROOT_COMPATIBLE);
@@ -227,6 +356,11 @@ static bool check_event(const void *fdt, int node, const Pmu *pmu,
     if (!is_usable(name, strlen(name))) {
         return fail(fdt, node, errp, "property 'event-name' has a character "
                     "that perf cannot use: take " USABLE);
+    }
+    if (!is_selectable(pmu->prefix, name)) {
+        return fail(fdt, node, errp, "perf takes '%s%s' for something else: "
+                    "begin with a letter, and take no term of perf's",
+                    pmu->prefix, name);
     }
     if (g_str_has_suffix(name, ".scale") || g_str_has_suffix(name, ".unit")) {
         return fail(fdt, node, errp, "property 'event-name' ends in .scale "
@@ -303,6 +437,7 @@ static bool check_events(const void *fdt, int node, Pmu *pmu, unsigned *count,
 static bool check_place(const void *fdt, int node, Pmu *pmu, GError **errp)
 {
     static const char *const names[] = { "offset", "cb_offset" };
+    static const char *const added[] = { "base-addr", "chip-id" };
     uint32_t place[2];
     size_t i;
 
@@ -324,6 +459,12 @@ static bool check_place(const void *fdt, int node, Pmu *pmu, GError **errp)
     }
     if (pmu->type != CATALOG_NEST) {
         return true;
+    }
+    for (i = 0; i < G_N_ELEMENTS(added); i++) {
+        if (fdt_getprop(fdt, node, added[i], NULL)) {
+            return fail(fdt, node, errp, "property '%s' is there, which "
+                        "skiboot adds: remove it", added[i]);
+        }
     }
 
     if (place[0] > HOMER_SIZE - pmu->end) {
@@ -428,6 +569,7 @@ static bool check_pmu(const void *fdt, int node, GHashTable *names,
         return fail(fdt, node, errp, "property 'events-prefix' has a "
                     "character that perf cannot use: take " USABLE);
     }
+    pmu.prefix = prefix;
     if (!check_texts(fdt, node, errp) ||
         !check_events(fdt, node, &pmu, &events, errp)) {
         return false;
@@ -444,25 +586,23 @@ static bool check_pmu(const void *fdt, int node, GHashTable *names,
  * (disable_unavailable_units() of hw/imc.c) removes the first node that has its
  * name before the @.  mcs0 to mcs7 are lacking always.
  */
-static bool check_names(const void *fdt, GHashTable *pmus, GError **errp)
+static bool check_names(const void *fdt, GError **errp)
 {
     int node;
 
     for (node = fdt_next_node(fdt, 0, NULL); node >= 0;
          node = fdt_next_node(fdt, node, NULL)) {
-        g_autofree char *name = linux_name(fdt, node, CATALOG_NEST);
+        const char *name = fdt_get_name(fdt, node, NULL);
+        g_autofree char *unit = g_strndup(name, strcspn(name, "@"));
 
-        if (!name) {
-            continue;
-        }
-        if (g_regex_match_simple("^nest_mcs[0-7]_imc$", name, 0, 0)) {
+        if (g_regex_match_simple("^mcs[0-7]$", unit, 0, 0)) {
             return fail(fdt, node, errp, "skiboot removes nodes of this name: "
                         "rename it");
         }
         if (fdt_node_check_compatible(fdt, node, PMU_COMPATIBLE) &&
-            g_hash_table_contains(pmus, name)) {
-            return fail(fdt, node, errp, "a nest PMU has this name, too, and "
-                        "skiboot would remove the wrong one: rename one");
+            g_regex_match_simple(NEST_UNITS, unit, 0, 0)) {
+            return fail(fdt, node, errp, "a nest unit has this name, too, and "
+                        "skiboot would remove the wrong one: rename it");
         }
     }
     return true;
@@ -500,13 +640,10 @@ bool catalog_check(const void *dtb, size_t size, CatalogInfo *info,
         return false;
     }
 
-    if (!check_root(fdt, errp)) {
+    if (!check_nodes(fdt, errp) || !check_root(fdt, errp)) {
         return false;
     }
     for (node = 0; node >= 0; node = fdt_next_node(fdt, node, NULL)) {
-        if (!check_compatible(fdt, node, errp)) {
-            return false;
-        }
         if (!fdt_node_check_compatible(fdt, node, PMU_COMPATIBLE) &&
             !check_pmu(fdt, node, names, &found, errp)) {
             return false;
@@ -521,7 +658,7 @@ bool catalog_check(const void *dtb, size_t size, CatalogInfo *info,
         return fail(fdt, 0, errp, "no node is compatible with '%s': "
                     "add a PMU", PMU_COMPATIBLE);
     }
-    if (!check_names(fdt, names, errp)) {
+    if (!check_names(fdt, errp)) {
         return false;
     }
     if (found.pmus[CATALOG_THREAD] && !found.pmus[CATALOG_CORE]) {

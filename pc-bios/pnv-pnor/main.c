@@ -109,6 +109,7 @@ static GByteArray *compile(const char *path, GError **errp)
     int status;
     int fd;
     bool done;
+    pid_t ended;
 
     if (!g_spawn_async_with_pipes(NULL, (char **)argv, NULL,
                                   G_SPAWN_SEARCH_PATH |
@@ -125,14 +126,14 @@ static GByteArray *compile(const char *path, GError **errp)
 
     done = read_fd(fd, "dtc's output", dtb, errp);
     close(fd);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-        /* try again */
-    }
+    do {
+        ended = waitpid(pid, &status, 0);
+    } while (ended < 0 && errno == EINTR);
     g_spawn_close_pid(pid);
     if (!done) {
         return NULL;
     }
-    if (!WIFEXITED(status) || WEXITSTATUS(status) || !dtb->len) {
+    if (ended < 0 || !WIFEXITED(status) || WEXITSTATUS(status) || !dtb->len) {
         pnor_fail(errp, "dtc cannot compile %s: correct what it says above",
                   path);
         return NULL;
@@ -353,6 +354,8 @@ int main(int argc, char **argv)
 
     /* A write that exceeds the limit of file sizes is to be cleaned up. */
     signal(SIGXFSZ, SIG_IGN);
+    /* If our parent ignores it, dtc's status would be lost. */
+    signal(SIGCHLD, SIG_DFL);
     if (!run(argc, argv, &err)) {
         fprintf(stderr, "pnv-pnor: %s\n", err->message);
         return EXIT_FAILURE;

@@ -2117,6 +2117,7 @@ static void test_add(const void *data)
     const Gen *gen = n.gen;
     const Event *e = gen->events;
     const char *event = strchr(e[0].name, '/') + 1;
+    g_autofree char *commas = g_strnfill(4096, ',');
     struct {
         char *list;
         const char *why;
@@ -2156,6 +2157,9 @@ static void test_add(const void *data)
     assert_word(&n, e[1].offset, 16);
     assert_word(&n, FREE, 1);
     set(&n, "nest-add", "");
+    assert_refused(&n, "nest-add", commas, "more than 4096 entries");
+    assert_refused(&n, "nest-fault", commas, "more than 4096 entries");
+    assert_refused(&n, "nest-synthetic", commas, "more than 4096 entries");
 
     /* To what counts, and while nothing counts */
     setf(&n, "nest-add", "0x%x=1000", gen->cyc);

@@ -259,6 +259,7 @@ static void test_overlap(void)
 static void test_most(void)
 {
     g_autoptr(GString) list = g_string_new("0=hash");
+    Error *err = NULL;
 
     for (int i = 1; i < PMU_SYNTHETIC_MAX; i++) {
         g_string_append_printf(list, ",%d=hash", i);
@@ -266,6 +267,11 @@ static void test_most(void)
     pmu_synthetic_unref(parse(&plain, list->str));
     g_string_append(list, ",65535=hash");
     g_assert_null(pmu_synthetic_parse(list->str, &plain, NULL));
+    /* However many: refused before any is looked at */
+    g_string_append(list, ",,");
+    g_assert_null(pmu_synthetic_split(list->str, &err));
+    g_assert_nonnull(strstr(error_get_pretty(err), "more than 4096 entries"));
+    error_free(err);
 }
 
 /* An event, or a range of them, has at most 1024 bytes. */

@@ -945,7 +945,7 @@ static void begin_pmu(Builder *b, const char *node, uint32_t type,
     add(b, "size", cell(size));
     add(b, "reg", cells(base, 8));
     add(b, "events", cell(events));
-    add(b, "events-prefix", text("PM_"));
+    add(b, "events-prefix", text(type == 2 ? "" : "PM_"));
     add(b, "scale", text("256"));
     add(b, "unit", text("MiB"));
 }
@@ -955,6 +955,8 @@ static void add_nest(Builder *b, const char *node, uint32_t base)
     begin_pmu(b, node, 0x10, 0x40000, base, 1);
     add(b, "offset", cell(0x180000));
     add(b, "cb_offset", cell(0x3fc00));
+    add(b, "base-addr", nothing());
+    add(b, "chip-id", nothing());
     end(b);
 }
 
@@ -968,7 +970,8 @@ static void add_other(Builder *b, const char *node, uint32_t type,
 }
 
 /* Two nest PMUs with the same two events, and one PMU of each other type */
-static GByteArray *make_catalog(const Tweak *tweak)
+static GByteArray *make_catalog_with(const Tweak *tweak, unsigned levels,
+                                     bool twice)
 {
     GByteArray *dtb = g_byte_array_new();
     Builder b = { .tweak = tweak };
@@ -1002,10 +1005,26 @@ static GByteArray *make_catalog(const Tweak *tweak)
     add_other(&b, "core@18", 4, 0x2000, 0x18, 2);
     add_other(&b, "thread@1018", 1, 0x2000, 0x18, 2);
     add_other(&b, "trace@0", 2, 0x40000, 0, 3);
+    for (unsigned i = 0; i < levels; i++) {
+        begin(&b, "deep");
+        if (twice) {
+            add(&b, "x", cell(1));
+            add(&b, "y", cell(1));
+            add(&b, "x", cell(1));
+        }
+    }
+    for (unsigned i = 0; i < levels; i++) {
+        end(&b);
+    }
     end(&b);
     g_assert_cmpint(fdt_finish(b.fdt), ==, 0);
     g_byte_array_set_size(dtb, fdt_totalsize(b.fdt));
     return dtb;
+}
+
+static GByteArray *make_catalog(const Tweak *tweak)
+{
+    return make_catalog_with(tweak, 0, false);
 }
 
 static void test_good_catalog(void)
@@ -1023,6 +1042,19 @@ static void test_good_catalog(void)
         { "n@0", "desc", nothing() },
         { "n@0", "event-name", text("a.b-c:d_64B") },
         { "n@0", "event-name", text("a.scale.b") },
+        { "t@10200000", "event-name", text("times") },
+        { "t@10200000", "event-name", text("r1Fg") },
+        { "t@10200000", "event-name", text("_1") },
+        { "n@8", "event-name", text("time") },
+        { "n@8", "", text("n@0x") },
+        { "n@8", "", text("n") },
+        { "n@8", "", text("m@0") },
+        { "c@8", "", text("n@0") },
+        { "no-events", "phandle", cell(0x3fffffff) },
+        { "no-events", "compatible", text("IBM,imc-counters-not") },
+        { "no-events", "", text("mcs89") },
+        { "no-events", "", text("phb6") },
+        { "no-events", "", text("ocmb16") },
         { "n@0", "scale", text("1.5e-3") },
         { "no-events", "", text("mcs8") },
         { "phb0@338", "", text("mcs10@338") },
@@ -1207,8 +1239,30 @@ static void test_bad_catalog(void)
         { { "core@18", "compatible", nothing() }, "/: Linux has no PMU" },
         { { "phb0@338", "", text("mcs7@338") }, "/mcs7@338: skiboot removes" },
         { { "no-events", "", text("mcs0") }, "/mcs0: skiboot removes nodes" },
-        { { "no-events", "", text("phb0") }, "/phb0: a nest PMU has this na" },
-        { { "n@8", "", text("mcs01@8") }, "/nest-events/mcs01@8: a nest PMU" },
+        { { "no-events", "", text("phb0") }, "/phb0: a nest unit has this n" },
+        { { "no-events", "", text("vas") }, "/vas: a nest unit has this nam" },
+        { { "no-events", "", text("ocmb15@0") }, "/ocmb15@0: a nest unit" },
+        { { "no-events", "", text("otl3_1") }, "/otl3_1: a nest unit has th" },
+        { { "n@8", "", text("mcs01@8") }, "/nest-events/mcs01@8: a nest uni" },
+        { { "n@8", "", text("n@0") }, "/nest-events/n@0: the node has the" },
+        { { "n@8", "", text("n@00") }, "/nest-events/n@00: the node has t" },
+        { { "c@10", "", text("c@0008") }, "/core-events/c@0008: the node" },
+        { { "no-events", "", text("core-events") }, "/core-events: the node" },
+        { { "mcs01@c8", "base-addr", cells(0, 0) }, "'base-addr' is there, w" },
+        { { "phb0@338", "chip-id", cell(0) }, "'chip-id' is there, which sk" },
+        { { "no-events", "compatible", text("IBM,imc-counters") },
+          "/no-events: property 'compatible' has 'IBM,imc-counters'" },
+        { { "no-events", "compatible", bytes("x\0ibm,imc-Counters", 19) },
+          "/no-events: property 'compatible' has 'ibm,imc-Counters'" },
+        { { "no-events", "phandle", cell(0x40000000) }, "is 0x40000000: the" },
+        { { "no-events", "phandle", cells(9, 9) }, "'phandle' has 8 bytes" },
+        { { "t@10200000", "event-name", text("time") }, "perf takes 'time'" },
+        { { "t@10200000", "event-name", text("call-graph") }, "perf takes" },
+        { { "t@10200000", "event-name", text("r1F") }, "perf takes 'r1F'" },
+        { { "t@10200000", "event-name", text("7") }, "perf takes '7' for" },
+        { { "t@10200000", "event-name", text("-x") }, "perf takes '-x' for" },
+        { { "t@10200000", "event-name", text(":x") }, "perf takes ':x' for" },
+        { { "mcs01@c8", "events-prefix", text("1") }, "perf takes '1READ'" },
         { { "core@18", "", text("@18") }, "/@18: the node has no name" },
         { { "core@18", "", text("a,b@18") }, "/a,b@18: the node has no" },
         { { "core@18", "", text("a b@18") }, "/a b@18: the node has no" },
@@ -1223,6 +1277,34 @@ static void test_bad_catalog(void)
         g_test_message("%s %s", cases[i].tweak.node, cases[i].tweak.prop);
         g_assert_false(catalog_check(dtb->data, dtb->len, NULL, &err));
         assert_refused(&err, cases[i].refused);
+    }
+}
+
+/* Nodes that have no name of their own in a catalog: depth, properties */
+static void test_bad_nodes(void)
+{
+    static const struct {
+        unsigned levels;
+        bool twice;
+        const char *refused;
+    } cases[] = {
+        { 16, false, NULL },
+        { 17, false, "the node is 17 levels below the root: 16" },
+        { 300, false, "the node is 17 levels below the root: 16" },
+        { 1, true, "/deep: property 'x' is there twice: remove one" },
+    };
+    size_t i;
+
+    for (i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GByteArray) dtb = make_catalog_with(NULL, cases[i].levels,
+                                                      cases[i].twice);
+        g_autoptr(GError) err = NULL;
+
+        if (catalog_check(dtb->data, dtb->len, NULL, &err)) {
+            g_assert_null(cases[i].refused);
+        } else {
+            assert_refused(&err, cases[i].refused ?: "none");
+        }
     }
 }
 
@@ -1771,6 +1853,7 @@ int main(int argc, char **argv)
     g_test_add_func("/pnv-pnor/catalogs/limits", test_catalog_limits);
     g_test_add_func("/pnv-pnor/catalog/good", test_good_catalog);
     g_test_add_func("/pnv-pnor/catalog/bad", test_bad_catalog);
+    g_test_add_func("/pnv-pnor/catalog/bad-nodes", test_bad_nodes);
     g_test_add_func("/pnv-pnor/catalog/most-events", test_most_events);
     g_test_add_data_func("/pnv-pnor/catalog/public/4e0200", "4e0200",
                          test_public);

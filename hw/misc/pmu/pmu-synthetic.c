@@ -186,14 +186,30 @@ static int pmu_synthetic_compare(const void *a, const void *b)
     return ea->first < eb->first ? -1 : ea->first > eb->first;
 }
 
+char **pmu_synthetic_split(const char *list, Error **errp)
+{
+    char **texts = g_strsplit(list, ",", PMU_SYNTHETIC_MAX + 1);
+
+    if (g_strv_length(texts) > PMU_SYNTHETIC_MAX) {
+        error_setg(errp, "a list of more than %u entries", PMU_SYNTHETIC_MAX);
+        g_strfreev(texts);
+        return NULL;
+    }
+    return texts;
+}
+
 PmuSynthetic *pmu_synthetic_parse(const char *list,
                                   const PmuSyntheticEvents *events,
                                   Error **errp)
 {
-    g_auto(GStrv) texts = g_strsplit(list, ",", 0);
-    PmuSynthetic *ps = g_new0(PmuSynthetic, 1);
+    g_auto(GStrv) texts = pmu_synthetic_split(list, errp);
+    PmuSynthetic *ps;
     unsigned i;
 
+    if (!texts) {
+        return NULL;
+    }
+    ps = g_new0(PmuSynthetic, 1);
     ps->refcount = 1;
     ps->list = g_strdup(list);
     ps->entries = g_array_new(false, true, sizeof(PmuSyntheticEntry));
@@ -207,11 +223,6 @@ PmuSynthetic *pmu_synthetic_parse(const char *list,
         g_array_append_val(ps->entries, entry);
     }
 
-    if (ps->entries->len > PMU_SYNTHETIC_MAX) {
-        error_setg(errp, "synthetic events: more than %u entries",
-                   PMU_SYNTHETIC_MAX);
-        goto fail;
-    }
     g_array_sort(ps->entries, pmu_synthetic_compare);
     for (i = 1; i < ps->entries->len; i++) {
         const PmuSyntheticEntry *e = &g_array_index(ps->entries,

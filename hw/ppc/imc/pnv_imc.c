@@ -281,7 +281,10 @@ static void pnv_imc_set_add(Object *obj, Visitor *v, const char *name,
         error_setg(errp, "%s can only be set while the machine exists", name);
         return;
     }
-    texts = g_strsplit(value, ",", 0);
+    texts = pmu_synthetic_split(value, errp);
+    if (!texts) {
+        return;
+    }
     n = g_strv_length(texts);
     add = g_new(PnvImcAdd, n);
     for (i = 0; i < n; i++) {
@@ -323,10 +326,13 @@ static char *pnv_imc_get_fault(Object *obj, Error **errp)
 static void pnv_imc_set_fault(Object *obj, const char *value, Error **errp)
 {
     PnvImc *imc = PNV_IMC(obj);
-    g_auto(GStrv) texts = g_strsplit(value, ",", 0);
+    g_auto(GStrv) texts = pmu_synthetic_split(value, errp);
     g_autofree PnvImcFault *fault = g_new0(PnvImcFault, imc->nest.groups + 1);
     unsigned i;
 
+    if (!texts) {
+        return;
+    }
     if (!DEVICE(obj)->realized) {
         error_setg(errp,
                    "nest-fault can only be set while the machine exists");

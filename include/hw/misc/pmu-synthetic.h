@@ -75,6 +75,15 @@ typedef struct PmuSyntheticEvents {
 } PmuSyntheticEvents;
 
 /**
+ * pmu_synthetic_split: the entries of a list, by its commas
+ * @list: the list
+ * @errp: set if it has more than PMU_SYNTHETIC_MAX
+ *
+ * Returns: the entries, or NULL. Never more memory than a list is allowed.
+ */
+char **pmu_synthetic_split(const char *list, Error **errp);
+
+/**
  * pmu_synthetic_parse: parse a list of synthetic events
  * @list: the list; an empty one is fine
  * @events: the events that are allowed
