@@ -97,6 +97,7 @@ def mutants(text):
     for one, two in zip(rows, rows[1:]):
         (a, b), (c, d) = one.span(1), two.span(1)
         if one.end() + 1 == two.start() and text[a:b] != text[c:d] and \
+                not re.match(r'\s*/\*', text[a:b]) and not re.match(r'\s*/\*', text[c:d]) and \
                 all(closing(f'({text[i:j]})', 0) == j - i + 1 for i, j in ((a, b), (c, d))):
             yield a, d, text[c:d] + text[b:c] + text[a:b]
 

@@ -59,6 +59,11 @@ class Mutate(unittest.TestCase):
         text = '    VMSTATE_BOOL(on, State),\n    VMSTATE_END_OF_LIST()\n'
         self.assertEqual([m for m in mutate.mutants(text) if '\n' in text[m[0]:m[1]]], [])
 
+    def test_rows_with_comments(self):
+        """comments behind rows are no entries"""
+        text = '    [ONE] = 1,  /* up to 5 */\n    [TWO] = 2,  /* up to 7 */\n'
+        self.assertEqual([m for m in mutate.mutants(text) if '\n' in text[m[0]:m[1]]], [])
+
     def test_left_alone(self):
         """comments, strings, macros, and what the compiler checks, are left alone"""
         for text in '5', '7', '==', '3', '+', '9', '>':
