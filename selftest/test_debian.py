@@ -419,10 +419,11 @@ class Version(unittest.TestCase):
                 mock.patch.object(ui, 'CACHE', pathlib.Path(folder)), \
                 mock.patch.object(debian.Apt, 'fetch', side_effect=ui.Fail('was not found')):
             apt = debian.Apt('tiny', 'amd64')
+            deb = archive.Archive(pathlib.Path(folder) / 'archive').add('x', '2-1', 100)
             for version, name in ('2-1', 'x_2-1_amd64.deb'), ('1:2-1', 'x_1%3a2-1_amd64.deb'):
                 with self.assertRaises(debian.Lacks):
                     apt.fetch_version(version, 'x', what='x')
-                write(apt.debs, {name: ''})
+                write(apt.debs, {name: deb.read_bytes()})
                 self.assertEqual(apt.fetch_version(version, 'x', what='x'), [apt.debs / name])
 
 
