@@ -40,11 +40,11 @@ def virtiofsd():
 def ssh_key():
     """A key of ours, for our guests only."""
     key = ui.BUILD / 'guest' / 'ssh-key'
+    public = key.with_suffix('.pub')        # which ssh-keygen writes last
     with ui.lock(key.with_suffix('.lock'), 'making a key'):
-        # The second file that ssh-keygen writes
-        if not key.with_suffix('.pub').exists() or not key.with_suffix('.pub').stat().st_size:
+        if not public.exists() or not public.stat().st_size:
             key.unlink(missing_ok=True)
-            key.with_suffix('.pub').unlink(missing_ok=True)
+            public.unlink(missing_ok=True)
             ui.run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-C', 'qemu-pmu', '-f', key])
     return key
 

@@ -79,7 +79,7 @@ typedef struct PmuSyntheticEvents {
  * @list: the list
  * @errp: set if it has more than PMU_SYNTHETIC_MAX
  *
- * Returns: the entries, or NULL. Never more memory than a list is allowed.
+ * Returns: the entries, or NULL. It takes no memory for more than are allowed.
  */
 char **pmu_synthetic_split(const char *list, Error **errp);
 
